@@ -183,9 +183,11 @@ def load(
     from elephan.signals import termination_requested
 
     asked = None
+    # Options of a load are checked without one too.
+    values = (_rate(speed, rate_), _per_mille(share), _sizes(size), _span("--duration", length or "10s"))
+    Load(port or "010100", *values).check()
     if port is not None:
-        asked = Load(port, _rate(speed, rate_), _per_mille(share), _sizes(size), _span("--duration", length or "10s"))
-        asked.check()
+        asked = Load(port, *values)
     own_ns = None if length is None else _span("--duration", length)
     end = _end(interface, socket, vlan, name, within)
     with _interruptible(), termination_requested() as wait_for_termination:

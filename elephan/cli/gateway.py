@@ -32,4 +32,4 @@ def check(file: File) -> None:
     from elephan.gateway import load
 
     load(file)
-    say(f"{file}: as it has to be")
+    say(f"{file}: valid")

@@ -89,17 +89,38 @@ def as_run_error() -> Iterator[None]:
         raise RunError(str(error)) from error
 
 
-def found(port: native.FcPort, text: str, end: End) -> tuple[int, str]:
-    """Return address and name of the port that an address or a world wide name means, logged in with it.
+@dataclass(frozen=True)
+class Destination:
+    """Another port, by its address or by its name."""
 
-    A name is asked for until the name server knows it, as long as the end waits. Raises `InputError` for neither, or
-    for a name that it does not know, `RunError` for a port that refuses.
-    """
-    with as_run_error():
+    text: str
+    """As the user names it."""
+    address: int | None
+    name: int | None
+
+    @staticmethod
+    def of(text: str) -> Destination:
+        """Return the port that a text means. Raises `InputError`."""
         if re.fullmatch("(0x)?[0-9a-fA-F]{6}", text):
-            address: int | None = int(text, 16)
-        else:
-            name = wwn(text, text)
+            return Destination(text, int(text, 16), None)
+        try:
+            return Destination(text, None, native.parse_wwn(text))
+        except ValueError:
+            expected = "an address such as 020100 or a world wide name such as 20:00:00:1b:32:0a:0b:0c is needed"
+            raise InputError(f"{text}: {expected}") from None
+
+
+def found(port: native.FcPort, to: Destination, end: End) -> tuple[int, str]:
+    """Return address and name of another port, logged in with it.
+
+    A name is asked for until the name server knows it, as long as the end waits. Raises `InputError` for a name that it
+    does not know, `RunError` for a port that refuses.
+    """
+    text = to.text
+    with as_run_error():
+        address = to.address
+        if to.name is not None:
+            name = to.name
             address = port.find(name, end.within_ns)
             for _ in range(end.within_ns // LOOK_NS):
                 if address is not None:

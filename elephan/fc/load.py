@@ -10,7 +10,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.fc.end import End, WaitForTermination, as_run_error, found, opened
+from elephan.fc.end import Destination, End, WaitForTermination, as_run_error, found, opened
 
 PAYLOAD_BYTES = (24, 2112)
 """Sizes of a frame's payload: a number and a time at least; FC's largest frame at most."""
@@ -36,6 +36,7 @@ class Load:
 
     def check(self) -> None:
         """Raise `InputError` for what cannot be."""
+        Destination.of(self.to)
         least, most = PAYLOAD_BYTES
         for size, _ in self.sizes:
             if not least <= size <= most:
@@ -94,7 +95,7 @@ def put(
         load.check()
     with opened(end, wait_for_termination, say) as port:
         if load is not None:
-            address, _ = found(port, load.to, end)
+            address, _ = found(port, Destination.of(load.to), end)
             # The number tells this load from an earlier one of the same port.
             number = int.from_bytes(os.urandom(4), "big")
             port.start_load(address, load.rate_bps, load.share_per_mille, list(load.sizes), load.duration_ns, number)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from elephan.core import native
-from elephan.fc.end import End, WaitForTermination, as_run_error, found, opened
+from elephan.fc.end import Destination, End, WaitForTermination, as_run_error, found, opened
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,9 @@ def ping(
 
     Ends early after a signal. Raises `InputError`, `RunError`, and `native.Stopped` before the first ping.
     """
+    destination = Destination.of(to)
     with opened(end, wait_for_termination, say) as port:
-        address, name = found(port, to, end)
+        address, name = found(port, destination, end)
         answers: list[Answer | None] = []
         try:
             for number in range(count):

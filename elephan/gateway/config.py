@@ -1,4 +1,4 @@
-"""The file of a gateway: TOML in, validated tables out, one clear error where it cannot be."""
+"""The tables and keys of a gateway's file."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import PlainValidator, ValidationError, model_validator
+from pydantic import PlainValidator, model_validator
 
 from elephan.core import native
-from elephan.errors import InputError
-from elephan.scenario.problem import ABSENT, ScenarioError, expected_of, wrong
+from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import Whole, parse_span
 from elephan.scenario.table import Name, Table, setting
-from elephan.scenario.toml import NotToml, flaw_of, key_lines, parse
 
 PRIORITY = 3
 """Priority of FCoE's and FIP's tags (802.1p), as Linux's fcoeadm and switches have it."""
 NS_PER_MS = 10**6
 NS_PER_S = 10**9
-SOCKET_PATH_BYTES = 107
-"""Longest path of a socket (unix(7))."""
 Address = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
 """IP address and port."""
 INTERFACE_CHARACTERS = 15
@@ -35,9 +31,12 @@ ENTITY_BYTES = 255
 def _wwn(value: Any) -> int:
     if isinstance(value, str):
         try:
-            return native.parse_wwn(value)
+            name: int = native.parse_wwn(value)
         except ValueError:
-            pass
+            name = 0
+        # A name of zeros stands for none (FC-FS-2, 14.1).
+        if name:
+            return name
     raise wrong('a world wide name of 16 hexadecimal digits, such as "10:00:00:1b:32:0a:0b:0c"')
 
 
@@ -83,8 +82,14 @@ def _path(value: Any) -> str:
     return value
 
 
+def _control(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch("[a-z0-9_]+", value):
+        raise wrong('the name of a congestion control, such as "cubic"')
+    return value
+
+
 def _address_of(value: Any, expected: str) -> Address:
-    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[0-9.]+):(\d{1,5})", value) if isinstance(value, str) else None
+    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[0-9.]+):([0-9]{1,5})", value) if isinstance(value, str) else None
     if match is None or int(match[2]) > 65535:
         raise wrong(expected)
     try:
@@ -195,7 +200,9 @@ class Ip(Table):
     mode: Literal["transparent", "translation"] = setting("transparent", examples=["transparent"])
     """`transparent`: addresses are the same at all gateways, whose domains differ. `translation`: each gateway gives
     remote ports addresses of its own domain; RFC 6172 deprecates it. The same at all gateways."""
-    congestion_control: str | None = setting(None, examples=["cubic", "storage_friendly"])
+    congestion_control: Annotated[str, PlainValidator(_control)] | None = setting(
+        None, examples=["cubic", "storage_friendly"]
+    )
     """Congestion control of the connections: the kernel's own or one of `elephan kernel load`; none: the network
     namespace's default."""
     plaintext: bool = setting(False, examples=[True])
@@ -283,12 +290,6 @@ class Config(Table):
     def _one_way(self) -> Config:
         if (self.ethernet is None) == (not self.socket):
             raise wrong("one [ethernet] with an interface, or [[socket]] tables: one of the two is needed")
-        taken: set[str] = set()
-        for number, one in enumerate(self.socket):
-            for key, path in (("local", one.local), ("remote", one.remote)):
-                if path in taken:
-                    raise wrong("a path that no other key has", "socket", number, key)
-                taken.add(path)
         return self
 
     @model_validator(mode="after")
@@ -349,50 +350,7 @@ def address_text(address: Address) -> str:
     return f"[{host}]:{port}" if host.version == 6 else f"{host}:{port}"
 
 
-def load(file: Path) -> Config:
-    """Read the file of a gateway. Raises `InputError` with file, key, value and what would be right."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
-    try:
-        raw = parse(text)
-    except NotToml as error:
-        raise ScenarioError(file, None, None, str(error)) from None
-    flaw = flaw_of(raw)
-    if flaw is not None:
-        value = ABSENT if flaw.value is None else flaw.value
-        raise _error(file, text, raw, flaw.location, flaw.expected, value)
-    try:
-        config = Config.model_validate(raw)
-    except ValidationError as error:
-        problems = [
-            _error(file, text, raw, _location(dict(item)), expected_of(dict(item)), None)
-            for item in error.errors(include_url=False)
-        ]
-        # The one that stands first in the file; those without a line (missing keys) come last.
-        raise min(problems, key=lambda problem: problem.line if problem.line is not None else 1 << 30) from None
-    for number, one in enumerate(config.socket):
-        for key, path in (("local", one.local), ("remote", one.remote)):
-            if len(str(file.parent / path).encode()) > SOCKET_PATH_BYTES:
-                expected = f"a path of at most {SOCKET_PATH_BYTES} bytes, with that of the file's folder"
-                raise _error(file, text, raw, ("socket", number, key), expected, None)
-    return config
-
-
-def _location(item: dict[str, Any]) -> tuple[str | int, ...]:
-    return (*item["loc"], *item.get("ctx", {}).get("key", ()))
-
-
-def _error(
-    file: Path, text: str, raw: Any, location: tuple[str | int, ...], expected: str, value: Any
-) -> ScenarioError:
-    found = raw
-    for part in location:
-        inside = isinstance(found, dict) and part in found
-        inside = inside or (isinstance(found, list) and isinstance(part, int) and part < len(found))
-        found = found[part] if inside else ABSENT
-    lines = key_lines(text)
-    line = next((lines[location[:end]] for end in range(len(location), 0, -1) if location[:end] in lines), None)
-    key = ".".join(str(part) for part in location) or None
-    return ScenarioError(file, key, found if value is None else value, expected, line)
+def addresses_file(file: Path, config: Config) -> Path:
+    """Return the file of the addresses that ports have had, of the gateway with a file."""
+    own = config.fabric.addresses
+    return file.with_suffix(".addresses") if own is None else file.parent / own

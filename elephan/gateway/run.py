@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from elephan.core import native
-from elephan.errors import RunError
+from elephan.errors import InputError, RunError
 from elephan.gateway import prometheus
-from elephan.gateway.config import Config, address_text, wwn_text
+from elephan.gateway.config import Config, address_text, addresses_file, wwn_text
 from elephan.iscsi.control import control
 from elephan.signals import termination_requested
 
@@ -44,7 +44,8 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
     """Run a gateway until SIGINT, SIGTERM or SIGHUP, and let exchanges under way end then.
 
     `say` takes what happened, `emit` a line of statistics a second.
-    Raises `RunError` where an interface, socket or file cannot be opened.
+    Raises `InputError` where a file that it names holds what it may not, `RunError` where an interface, socket or file
+    cannot be opened.
     """
     here = file.parent
     fabric, ethernet = config.fabric, config.ethernet
@@ -53,7 +54,7 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
             gateway = native.FcGateway(
                 fabric.name,
                 fabric.domain,
-                str(file.with_suffix(".addresses") if fabric.addresses is None else here / fabric.addresses),
+                str(addresses_file(file, config)),
                 None if ethernet is None else ethernet.interface,
                 [(str(here / one.local), str(here / one.remote)) for one in config.socket],
                 config.vlan_tag(),
@@ -64,6 +65,8 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
                 fabric.drain_timeout,
                 _ip(file, config),
             )
+        except ValueError as error:
+            raise InputError(str(error)) from error
         except OSError as error:
             raise RunError(f"the gateway cannot start: {error}") from error
         stack.callback(gateway.stop)

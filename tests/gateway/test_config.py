@@ -113,7 +113,8 @@ def test_peers_and_their_ports_are_read(tmp_path: Path) -> None:
     assert address_text(config.ip.listen) == "127.0.0.1:3420"
     (port,) = config.peer[0].port
     assert (port.name, port.id, port.features()) == (0x2000001B320A0B0D, 0x020100, 1)
-    assert load(written(tmp_path, GOOD + IP.replace("127.0.0.1:", "[::1]:"))).ip is not None
+    with_ipv6 = IP.replace("127.0.0.1:3420", "[::1]:3420").replace("127.0.0.2:3420", "[::1]:3421")
+    assert load(written(tmp_path, GOOD + with_ipv6)).ip is not None
 
 
 @pytest.mark.parametrize(
@@ -147,8 +148,8 @@ def test_addresses_beyond_this_machine_need_the_users_word(tmp_path: Path) -> No
     text = GOOD + IP.replace("127.0.0.", "10.0.0.").replace("[[peer]]", "plaintext = true\n[[peer]]")
     assert load(written(tmp_path, text)).peer[0].address[1] == 3420
     with_tls = GOOD + TLS + IP.replace("127.0.0.", "10.0.0.")
-    tls = load(written(tmp_path, with_tls)).tls
-    assert tls is not None and (tls.certificate, tls.key, tls.authority) == ("a.crt", "a.key", "gateways.crt")
+    with pytest.raises(InputError, match=r'tls.certificate = "a.crt": a file that can be read: No such file'):
+        load(written(tmp_path, with_tls))
 
 
 ISNS = '[isns]\nserver = "127.0.0.9"\n'
@@ -160,7 +161,8 @@ def test_a_name_server_is_read(tmp_path: Path) -> None:
     assert (isns.entity, isns.source, isns.scn_port) == (None, "control_node", None)
     assert (isns.refresh, isns.registration_period) == (15 * 10**9, 300 * 10**9)
     for server, expected in (("::1", "[::1]:3205"), ("[::1]", "[::1]:3205"), ("[::1]:99", "[::1]:99")):
-        isns = load(written(tmp_path, GOOD + IP + ISNS.replace("127.0.0.9", server))).isns
+        with_ipv6 = IP.replace("127.0.0.1:3420", "[::1]:3420").replace("127.0.0.2:3420", "[::1]:3421")
+        isns = load(written(tmp_path, GOOD + with_ipv6 + ISNS.replace("127.0.0.9", server))).isns
         assert isns is not None and address_text(isns.server) == expected
     # Without [[peer]]: all of them come from the server.
     assert not load(written(tmp_path, GOOD + IP.partition("[[peer]]")[0] + ISNS)).peer
@@ -219,4 +221,103 @@ def test_the_wait_for_exchanges_has_a_unit_and_a_bound(tmp_path: Path) -> None:
 def test_a_congestion_control_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = GOOD + IP.replace("[[peer]]", 'congestion_control = "no_such"\n[[peer]]')
     assert call(["gateway", "run", str(written(tmp_path, text))]) == 2
-    assert "ip.congestion_control: no_such: not in this kernel" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert ':9: ip.congestion_control = "no_such": not in this kernel: `elephan kernel load no_such`' in error
+
+
+def test_an_address_of_another_domain_is_named_and_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    addresses = tmp_path / "gateway.addresses"
+    addresses.write_text("20:00:00:00:00:00:00:01 010100\n20:00:00:00:00:00:00:02 020100\n")
+    assert call(["gateway", "run", str(written(tmp_path, GOOD))]) == 2
+    error = capsys.readouterr().err
+    assert f"{addresses}: line 2: 020100: an address from 010100 to 01ffff would be right" in error
+    assert addresses.read_text().endswith("02 020100\n")
+
+
+SECOND = """
+[[peer]]
+name = "room-c"
+address = "127.0.0.3:3420"
+port = [{ name = "20:00:00:1b:32:0a:0b:0e", id = "030100" }]
+"""
+NO_WWN = "a world wide name of 16 hex"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"127.0.0.2:3420"', '"127.0.0.1:3420"', 'peer.0.address = "127.0.0.1:3420": the address of another gateway'),
+        ('"127.0.0.2:3420"', '"127.0.0.2:0"', 'peer.0.address = "127.0.0.2:0": the address and the port at which'),
+        ('"127.0.0.2:3420"', '"[::1]:3420"', 'peer.0.address = "[::1]:3420": an IPv4 address, as ip.listen is one'),
+        ('"127.0.0.2:3420"', '"127.0.0.2:٣٤٢٠"', 'peer.0.address = "127.0.0.2:٣٤٢٠": an IP address with a port'),
+        (
+            '"127.0.0.3:3420"',
+            '"127.0.0.2:3421"',
+            'peer.1.address = "127.0.0.2:3421": an IP address that no other peer has, as a peer is known by it; room-b',
+        ),
+        ('"room-c"', '"room-b"', 'peer.1.name = "room-b": a name that no other peer has'),
+        (
+            '"030100"',
+            '"020100"',
+            'peer.1.port.0.id = "020100": an address that no other port has; one of room-b has it',
+        ),
+        ('"030100"', '"000100"', 'peer.1.port.0.id = "000100": an address of a domain from 01 to ef'),
+        ('"030100"', '"f00100"', 'peer.1.port.0.id = "f00100": an address of a domain from 01 to ef'),
+        (
+            '"20:00:00:1b:32:0a:0b:0e"',
+            '"00:00:00:00:00:00:00:00"',
+            f'port.0.name = "00:00:00:00:00:00:00:00": {NO_WWN}',
+        ),
+        (
+            '"20:00:00:1b:32:0a:0b:0e"',
+            '"10:00:00:1b:32:0a:0b:0c"',
+            'peer.1.port.0.name = "10:00:00:1b:32:0a:0b:0c": a name other than that of the fabric',
+        ),
+        ("port = [{", "port = {", "a list of tables: [[peer.port]] in place of [peer.port]"),
+        (
+            "[[peer]]",
+            'congestion_control = ""\n[[peer]]',
+            'ip.congestion_control = "": the name of a congestion control',
+        ),
+        ("[isns]", "[isns]\nscn_port = 3420", "isns.scn_port = 3420: a port other than that of ip.listen"),
+        ('"127.0.0.9"', '"127.0.0.1:3420"', 'isns.server = "127.0.0.1:3420": the address of a name server'),
+        ('"127.0.0.9"', '"::1"', 'isns.server = "::1": an IPv4 address, as ip.listen is one'),
+        (
+            "[isns]",
+            '[statistics]\nprometheus = "127.0.0.1:3420"\n[isns]',
+            'statistics.prometheus = "127.0.0.1:3420": a port other than that of ip.listen',
+        ),
+        (
+            "[isns]",
+            '[statistics]\nprometheus = "127.0.0.1:3300"\n[isns]\nscn_port = 3300',
+            'statistics.prometheus = "127.0.0.1:3300": a port other than isns.scn_port',
+        ),
+        (
+            "[ethernet]",
+            'addresses = "gateway.toml"\n[ethernet]',
+            'fabric.addresses = "gateway.toml": a file of its own',
+        ),
+        ("[ethernet]", 'addresses = "."\n[ethernet]', 'fabric.addresses = ".": a file of its own'),
+    ],
+)
+def test_what_contradicts_another_key_is_named(
+    tmp_path: Path, old: str, new: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = GOOD + IP + SECOND + ISNS
+    assert old in text
+    load(written(tmp_path, text))
+    text = text.replace(old, new, 1)
+    text = text.replace('030100" }]', '030100" }') if "port = {" in new else text
+    file = written(tmp_path, text)
+    assert call(["gateway", "check", str(file)]) == 2
+    error = capsys.readouterr().err
+    assert expected in error and error.startswith(f"error: {file}:") and error.count("\n") == 1, error
+
+
+def test_two_spellings_of_a_socket_are_one(tmp_path: Path) -> None:
+    sockets = '[[socket]]\nlocal = "a"\nremote = "./a"'
+    text = GOOD.replace('[ethernet]\ninterface = "eth1"', sockets)
+    with pytest.raises(InputError, match=r'socket.0.remote = "./a": a path that no other key has'):
+        load(written(tmp_path, text))
+    with pytest.raises(InputError, match=r'fabric.addresses = "b": a file of its own'):
+        load(written(tmp_path, text.replace("[[socket]]", 'addresses = "b"\n[[socket]]').replace("./a", "b")))

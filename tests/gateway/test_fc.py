@@ -164,3 +164,22 @@ def test_ports_on_one_interface_speak_through_the_fabric(namespace: str, tmp_pat
     finally:
         listener.process.kill()
         gateway.process.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["ping", "zz"], "zz: an address such as 020100 or a world wide name"),
+        (["load", "zz"], "zz: an address such as 020100 or a world wide name"),
+        (["load", "--size", "0"], "--size: 0 bytes; 24 to 2112 are needed"),
+        (["load", "--share", "0%"], "--share 0%: a part of 100"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_the_port_is_there(
+    tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    # No gateway is there: a port that began would wait for one.
+    way = ["--socket", f"{tmp_path}/node:{tmp_path}/gateway", "--name", name_of(1)]
+    done = subprocess.run([*ELEPHAN, "fc", *arguments, *way], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(f"error: {expected}") and done.stderr.count("\n") == 1, done.stderr

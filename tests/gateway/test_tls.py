@@ -73,6 +73,19 @@ def test_a_load_crosses_whole_and_no_frame_is_readable(sites: Sites) -> None:
         listener.end()
 
 
+def test_a_peer_whose_certificate_is_none_is_down(folder: Path) -> None:
+    authority(folder, "other")
+    certificate(folder, "stranger", "127.0.0.1", "other")
+    both = Sites(folder, tables=lambda site: FILES.format("stranger" if site == 1 else 2, "authority"))
+    try:
+        both.gateways[2].until_said("site-1: closes connections at once")
+        both.gateways[1].until_said("site-2: closes connections at once")
+        for site in (1, 2):
+            assert both.fc(site, "ping", name_of(3 - site), "--within", "1s").returncode in (1, 2)
+    finally:
+        both.close()
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -98,8 +111,17 @@ def test_a_gateway_that_cannot_show_who_it_is_is_refused(folder: Path, change: s
         both.close()
 
 
-@pytest.mark.parametrize("file", ["1.key", "1.crt", "authority.crt"])
-def test_a_wrong_file_is_named(folder: Path, file: str) -> None:
-    (folder / file).write_text("nothing\n")
-    with pytest.raises(AssertionError, match=f"/{file}: "):
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("1.key", None), r'tls.key = "1.key": the certificate.*s private key, in PEM'),
+        (("1.crt", None), r'tls.certificate = "1.crt": a certificate in PEM'),
+        (("authority.crt", None), r'tls.authority = "authority.crt": a certificate in PEM'),
+        (("1.key", "2.key"), r'tls.key = "1.key": the certificate.*s private key'),
+    ],
+)
+def test_a_wrong_file_is_named(folder: Path, change: tuple[str, str | None], expected: str) -> None:
+    name, other = change
+    (folder / name).write_text("nothing\n" if other is None else (folder / other).read_text())
+    with pytest.raises(AssertionError, match=expected):
         Sites(folder, tables=lambda site: FILES.format(site, "authority")).close()

@@ -43,10 +43,12 @@ pub(crate) fn json(what: &str) -> impl FnOnce(serde_json::Error) -> PyErr + '_ {
     move |error| value(format_args!("{what}: {error}"))
 }
 
-/// A server or gateway that does not start: BlockingIOError where another has its place, else OSError.
+/// A server or gateway that does not start: BlockingIOError when another has its place, ValueError when a file holds
+/// what it may not, else OSError.
 pub(crate) fn start(error: io::Error) -> PyErr {
     match error.kind() {
         io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
+        io::ErrorKind::InvalidData => value(error),
         _ => machine(error),
     }
 }

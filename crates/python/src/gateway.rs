@@ -42,7 +42,7 @@ impl FcGateway {
     /// Opens an interface, or sockets (local path, remote path), and the file of addresses, and serves a fabric.
     /// OSError names what cannot be opened.
     #[new]
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
     #[pyo3(signature = (
         fabric, domain, addresses, interface, sockets, vlan, sends_pause, priority, fc_map, keep_alive_ms, drain_ns,
         ip=None
@@ -198,6 +198,7 @@ fn counters<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict
         ("kernel_drops", status.kernel_drops),
         ("held_too_long_frames", status.held_too_long),
         ("unreachable_frames", status.unreachable),
+        ("other_link_frames", status.other_link_frames),
         ("pauses", status.pauses),
         ("paused_ns", status.paused_ns),
         ("pause_frames", status.pause_frames),

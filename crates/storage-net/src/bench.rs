@@ -326,7 +326,7 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
     report.congestion.clone_from(&run.congestion);
     let mut random = config.seed | 1;
     let mut next = 0;
-    // When each command was submitted, and whether it reads; by its number, which only grows.
+    // Time at which each command was submitted, and whether it reads; by its number, which only grows.
     let mut in_flight: std::collections::BTreeMap<u64, (Time, bool)> = Default::default();
     let start = clock::now();
     let end = start + config.duration;

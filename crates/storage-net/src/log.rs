@@ -11,7 +11,7 @@ const MAX_LINES: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     lines: Vec<String>,
-    /// When the last line about a connection was kept.
+    /// Time at which the last line about a connection was kept.
     last: Option<Time>,
     /// Number of lines suppressed since, and the latest of them.
     suppressed: (u64, String),

@@ -57,6 +57,11 @@ pub(crate) struct Attachment {
 }
 
 impl Attachment {
+    /// Its name, for people.
+    pub fn name(&self) -> String {
+        name_of(&self.config)
+    }
+
     /// Opens a way, with frames for `addresses` beside those for the interface's own.
     ///
     /// # Errors

@@ -25,12 +25,12 @@ pub(super) struct AddressFile {
 }
 
 impl AddressFile {
-    /// Opens the file of a path, which need not exist, and returns the assignments in it.
+    /// Opens the file of a path, which need not exist, and returns the assignments in it, all of the domain.
     ///
     /// # Errors
-    /// The file cannot be read or its folder not written, a line is none of such a file, or another gateway has it
-    /// (`WouldBlock`).
-    pub fn open(path: &Path) -> io::Result<(AddressFile, Assignments)> {
+    /// The file cannot be read or its folder not written, a line is none of such a file or of the domain, or another
+    /// gateway has it (`WouldBlock`).
+    pub fn open(path: &Path, domain: u8) -> io::Result<(AddressFile, Assignments)> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let held =
             OpenOptions::new().create(true).truncate(false).write(true).open(beside(path, ".lock")).map_err(named)?;
@@ -45,7 +45,7 @@ impl AddressFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(named(error)),
         };
-        let list = parse(&text).map_err(named)?;
+        let list = parse(&text, domain).map_err(named)?;
         let file = AddressFile { path: path.to_owned(), _lock: held, written: list.iter().copied().collect() };
         Ok((file, Assignments::from_list(list)))
     }
@@ -83,25 +83,46 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn parse(text: &str) -> io::Result<Vec<(Wwn, FcId)>> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    lines
-        .map(|(number, line)| {
-            let mut words = line.split_whitespace();
-            let name = words.next().and_then(|word| word.parse::<Wwn>().ok());
-            let id = words.next().filter(|word| word.len() == 6).and_then(|word| u32::from_str_radix(word, 16).ok());
-            match (name, id, words.next()) {
-                (Some(name), Some(id), None) => Ok((name, FcId::new(id))),
-                _ => {
-                    let text = format!(
-                        "line {}: a port's name and its address would be right, such as 20:00:00:1b:32:0a:0b:0c 010100",
-                        number + 1
-                    );
-                    Err(io::Error::new(io::ErrorKind::InvalidData, text))
-                }
+/// Reads the lines. One that is wrong is refused, as the next new address would write the file without it.
+fn parse(text: &str, domain: u8) -> io::Result<Vec<(Wwn, FcId)>> {
+    let mut list = Vec::new();
+    let (mut names, mut ids) = (BTreeMap::new(), BTreeMap::new());
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, format!("line {number}: {text}"));
+        let Some((name, id)) = pair(line) else {
+            return Err(invalid(format!(
+                "{line:?}: a port's name and its address would be right, such as 20:00:00:1b:32:0a:0b:0c \
+                 {domain:02x}0100"
+            )));
+        };
+        if id.domain() != domain || id.area() == 0 {
+            return Err(invalid(format!(
+                "{id}: an address from {domain:02x}0100 to {domain:02x}ffff would be right, as fabric.domain = \
+                 {domain}; for another domain begin another file"
+            )));
+        }
+        for (value, first) in [(name.to_string(), names.insert(name, number)), (id.to_string(), ids.insert(id, number))]
+        {
+            if let Some(first) = first {
+                return Err(invalid(format!("{value}: line {first} has it too")));
             }
-        })
-        .collect()
+        }
+        list.push((name, id));
+    }
+    Ok(list)
+}
+
+/// The name and the address of a line; None when it is something else.
+fn pair(line: &str) -> Option<(Wwn, FcId)> {
+    let (name, id) = line.split_once(char::is_whitespace)?;
+    let id = id.trim();
+    let is_id = id.len() == 6 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id)?;
+    Some((name.parse().ok()?, FcId::new(id)))
 }
 
 #[cfg(test)]
@@ -113,23 +134,34 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("elephan-addresses-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("ids");
-        let (mut file, none) = AddressFile::open(&path).unwrap();
+        let (mut file, none) = AddressFile::open(&path, 1).unwrap();
         assert_eq!(none.iter().count(), 0);
         let list = [(Wwn(0x2000_0000_0000_0009), FcId::new(0x01_0101)), (Wwn(3), FcId::new(0x01_0100))];
         file.write(&Assignments::from_list(list)).unwrap();
         assert!(file.has(Wwn(3), FcId::new(0x01_0100)) && !file.has(Wwn(3), FcId::new(0x01_0101)));
-        assert_eq!(AddressFile::open(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(AddressFile::open(&path, 1).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(file);
-        let (_, read) = AddressFile::open(&path).unwrap();
+        let (_, read) = AddressFile::open(&path, 1).unwrap();
         assert_eq!(read.iter().collect::<Vec<_>>(), list);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn a_line_that_is_none_is_named() {
-        for line in ["20:00 010100", "2000000000000001", "2000000000000001 10100", "2000000000000001 010100 x"] {
-            let error = parse(&format!("{TITLE}\n\n{line}\n")).unwrap_err().to_string();
-            assert!(error.starts_with("line 3: "), "{line}: {error}");
+    fn a_line_that_is_wrong_is_named() {
+        let wrong = [
+            ("20:00 010100", "would be right, such as"),
+            ("2000000000000001", "would be right, such as"),
+            ("2000000000000001 10100", "would be right, such as"),
+            ("2000000000000001 +10100", "would be right, such as"),
+            ("2000000000000001 010100 x", "would be right, such as"),
+            ("2000000000000001 020100", "an address from 010100 to 01ffff would be right"),
+            ("2000000000000001 010001", "an address from 010100 to 01ffff would be right"),
+            ("2000000000000001 010108", "010108: line 2 has it too"),
+            ("2000000000000008 010100", "20:00:00:00:00:00:00:08: line 2 has it too"),
+        ];
+        for (line, reason) in wrong {
+            let error = parse(&format!("{TITLE}\n2000000000000008 010108\n\n{line}\n"), 1).unwrap_err().to_string();
+            assert!(error.starts_with("line 4: ") && error.contains(reason), "{line}: {error}");
         }
     }
 }

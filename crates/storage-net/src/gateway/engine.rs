@@ -6,7 +6,7 @@ use super::ip_side::IpSide;
 use super::isns_side::IsnsSide;
 use super::learnt::gateways_of;
 use super::pause::Pause;
-use super::segment::Segment;
+use super::segment::{Received, Segment};
 use super::status::{PortStatus, SessionStatus, Status};
 use crate::ethernet::{Attachment, AttachmentConfig, Interface};
 use rustix::event::PollFlags;
@@ -65,7 +65,7 @@ impl Engine {
     /// Opens all that a configuration names.
     pub fn open(config: GatewayConfig, now_ns: u64) -> io::Result<Engine> {
         let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
-        let (addresses, assignments) = AddressFile::open(&config.addresses)?;
+        let (addresses, assignments) = AddressFile::open(&config.addresses, config.domain)?;
         let (mac, payload) = link_of(&config)?;
         let mut settings =
             fabric::Settings::new(config.fabric, config.domain).map_err(|error| invalid(error.to_string()))?;
@@ -210,8 +210,13 @@ impl Engine {
             if !self.takes_from(index) {
                 return false;
             }
-            match self.segment.receive(index, now_ns) {
-                Ok(Some(frame)) => {
+            let forwarder = &self.forwarder;
+            match self.segment.receive(index, now_ns, |mac| forwarder.node_of(mac)) {
+                Ok(Some(Received::Intruder(line))) => {
+                    self.status.other_link_frames += 1;
+                    self.log.extend(line);
+                }
+                Ok(Some(Received::Frame(frame))) => {
                     self.status.received_frames += 1;
                     self.status.received_bytes += frame.len() as u64;
                     self.forwarder.handle_ethernet(&frame, now_ns);

@@ -1,5 +1,6 @@
 //! The way to other gateways: iFCP over TCP connections, one for each pair of ports.
 
+use super::acceptor::Acceptor;
 use super::config::{IpConfig, PeerConfig};
 use super::learnt::LearntGateway;
 use super::status::PeerStatus;
@@ -14,7 +15,7 @@ use rustix::net::{bind, listen, socket_with, AddressFamily, SocketFlags, SocketT
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use storage::fc::fabric::{Event as FabricEvent, Fabric};
 use storage::fc::ifcp::{Clock, Closing, ConnectionKey, Event, Flow, Gateway, PeerKey, Settings};
 use storage::fc::ifcp::{Counters, RemotePort, SessionView};
@@ -45,7 +46,7 @@ struct Peer {
 /// Part of a gateway that speaks to others.
 pub(super) struct IpSide {
     gateway: Gateway,
-    listener: TcpListener,
+    listener: Acceptor,
     own: IpAddr,
     congestion_control: Option<String>,
     tls: Option<Tls>,
@@ -74,6 +75,7 @@ impl IpSide {
     pub fn open(config: IpConfig, now_ns: u64) -> io::Result<IpSide> {
         let invalid = |text: String| io::Error::new(ErrorKind::InvalidInput, text);
         let listener = listener(config.listen, config.congestion_control.as_deref())
+            .and_then(Acceptor::new)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", config.listen)))?;
         let tls = config.tls.as_ref().map(Tls::open).transpose()?;
         let mut gateway =
@@ -118,7 +120,7 @@ impl IpSide {
 
     /// The address that is listened on.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.listener.address()
     }
 
     /// Local ports that are to send no more.
@@ -411,7 +413,15 @@ impl IpSide {
     }
 
     fn accept(&mut self, now_ns: u64) {
-        while let Ok((stream, from)) = self.listener.accept() {
+        loop {
+            let (stream, from) = match self.listener.accept() {
+                Ok(Some(accepted)) => accepted,
+                Ok(None) => break,
+                Err(error) => {
+                    self.log.connection(clock::now(), format!("a connection was not taken: {error}"));
+                    break;
+                }
+            };
             let known = self.peers.iter().find(|(_, peer)| peer.config.address.ip() == from.ip()).map(|(key, _)| *key);
             let Some(peer) = known else {
                 self.has_stranger = true;
@@ -489,10 +499,17 @@ impl IpSide {
     }
 
     fn lose(&mut self, key: ConnectionKey, error: &io::Error, now_ns: u64) {
-        if self.links.remove(&key).is_some() && error.kind() != ErrorKind::ConnectionRefused {
-            self.log.connection(clock::now(), format!("a connection ended: {error}"));
+        let link = self.links.remove(&key);
+        if link.is_some() && error.kind() != ErrorKind::ConnectionRefused {
+            let name = self.gateway.peer_of(key).map_or("a peer", |peer| self.name_of(peer));
+            let line = format!("{name}: a connection ended: {error}");
+            self.log.connection(clock::now(), line);
         }
-        self.gateway.handle_closed(key, now_ns);
+        if link.is_some_and(|link| link.is_refused()) {
+            self.gateway.handle_refused(key, now_ns);
+        } else {
+            self.gateway.handle_closed(key, now_ns);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The way to a name server (iSNS): its connection, and those that it makes to send notifications.
 
+use super::acceptor::Acceptor;
 use super::config::IsnsConfig;
 use super::learnt::isns_address;
 use super::status::IsnsStatus;
@@ -10,7 +11,7 @@ use rustix::event::PollFlags;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use storage::fc::fabric::{Entry, Fabric, Location};
 use storage::fc::isns::{Client, Connection, Event, LocalPort, RemotePort, Settings};
 use wire::fc::{FcId, FrameType, Wwn};
@@ -33,7 +34,7 @@ pub(super) struct IsnsSide {
     /// Time without an answer after which learnt ports count no more, ns.
     registration_ns: u64,
     /// Takes the server's connections.
-    listener: TcpListener,
+    listener: Acceptor,
     links: BTreeMap<Connection, TcpLink>,
     /// Time at which an attempt to connect has failed, ns.
     connect_end_ns: Option<u64>,
@@ -63,12 +64,12 @@ impl IsnsSide {
     pub fn open(config: IsnsConfig, portal: SocketAddr, fabric_port: Wwn) -> io::Result<IsnsSide> {
         let at = SocketAddr::new(portal.ip(), config.scn_port.unwrap_or(0));
         let listener = TcpListener::bind(at)
+            .and_then(Acceptor::new)
             .map_err(|error| io::Error::new(error.kind(), format!("{at}, for iSNS' notifications: {error}")))?;
-        listener.set_nonblocking(true)?;
         let registration_ns = config.registration.0;
         let settings = Settings {
             source: config.source,
-            change_port: listener.local_addr()?.port(),
+            change_port: listener.address()?.port(),
             refresh_ms: config.refresh.0 / NS_PER_MS,
             registration_s: u32::try_from(registration_ns / NS_PER_S).unwrap_or(u32::MAX),
             ..Settings::new(&config.entity, isns_address(portal.ip()), portal.port())
@@ -274,7 +275,15 @@ impl IsnsSide {
 
     /// Takes the server's connections.
     fn accept(&mut self) {
-        while let Ok((stream, from)) = self.listener.accept() {
+        loop {
+            let (stream, from) = match self.listener.accept() {
+                Ok(Some(accepted)) => accepted,
+                Ok(None) => break,
+                Err(error) => {
+                    self.log.connection(clock::now(), format!("a notification's connection was not taken: {error}"));
+                    break;
+                }
+            };
             if from.ip() != self.server.ip() {
                 let line = format!("{from}: refused at the port for notifications: it is not the iSNS server");
                 self.log.connection(clock::now(), line);

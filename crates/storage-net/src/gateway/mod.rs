@@ -4,6 +4,7 @@
 //! **Invariant: a full queue stops reading, and drops nothing. Frames that are lost all the same are counted by reason:
 //! those that a node left standing for E_D_TOV or TCP for IP_TOV, and the kernel's own drops.**
 
+mod acceptor;
 mod address_file;
 mod config;
 mod engine;

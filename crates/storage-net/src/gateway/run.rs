@@ -1,5 +1,6 @@
 //! A running gateway: its thread, and what others may ask of it.
 
+use super::acceptor::raise_descriptor_limit;
 use super::config::GatewayConfig;
 use super::engine::Engine;
 use super::status::Status;
@@ -39,6 +40,7 @@ impl Gateway {
     /// # Errors
     /// An interface, socket or file that cannot be opened, with the reason.
     pub fn start(config: GatewayConfig) -> io::Result<Gateway> {
+        raise_descriptor_limit();
         let drain = config.drain;
         let shared = Arc::new(Shared {
             engine: Mutex::new(Engine::open(config, clock::now().0)?),

@@ -11,16 +11,28 @@ use std::os::fd::BorrowedFd;
 const ADDRESSES_MAX: usize = 8192;
 const ADDRESS_BYTES: usize = 6;
 
+/// A frame of an attachment.
+#[derive(Debug)]
+pub(super) enum Received {
+    /// One that the forwarder takes.
+    Frame(Bytes),
+    /// One from the address of a node that has a login at another attachment; with a line for the log, when the last
+    /// such frame was of another address.
+    Intruder(Option<String>),
+}
+
 /// The attachments, and which addresses are behind which.
 #[derive(Debug)]
 pub(super) struct Segment {
     attachments: Vec<Attachment>,
     behind: BTreeMap<Mac, usize>,
+    /// The last address that came at another attachment than its own, with that attachment.
+    last_intruder: Option<(Mac, usize)>,
 }
 
 impl Segment {
     pub fn new(attachments: Vec<Attachment>) -> Segment {
-        Segment { attachments, behind: BTreeMap::new() }
+        Segment { attachments, behind: BTreeMap::new(), last_intruder: None }
     }
 
     /// Descriptors with what to wait for; `reads`: frames of the attachment with a number are taken now.
@@ -53,15 +65,33 @@ impl Segment {
         self.attachments.len()
     }
 
-    /// The next frame of an attachment.
-    pub fn receive(&mut self, index: usize, now_ns: u64) -> io::Result<Option<Bytes>> {
-        let frame = self.attachments[index].receive(now_ns)?;
+    /// The next frame of an attachment. `node_of` gives the own address of a node that is logged in, by that address or
+    /// by one of its ports: it stays where it is.
+    pub fn receive(
+        &mut self,
+        index: usize,
+        now_ns: u64,
+        node_of: impl Fn(Mac) -> Option<Mac>,
+    ) -> io::Result<Option<Received>> {
+        let Some(frame) = self.attachments[index].receive(now_ns)? else { return Ok(None) };
         if self.attachments.len() > 1 {
-            if let Some(source) = frame.as_ref().and_then(|frame| address(frame, ADDRESS_BYTES)) {
+            if let Some(source) = address(&frame, ADDRESS_BYTES) {
+                let is_known = self.behind.get(&source) == Some(&index);
+                let node = if is_known { None } else { node_of(source) };
+                if node.is_some_and(|node| !self.may_be_behind(node, index)) {
+                    let intruder = Some((source, index));
+                    let is_new = std::mem::replace(&mut self.last_intruder, intruder) != intruder;
+                    return Ok(Some(Received::Intruder(is_new.then(|| self.intrusion(source, index)))));
+                }
                 self.learn(source, index);
             }
         }
-        Ok(frame)
+        Ok(Some(Received::Frame(frame)))
+    }
+
+    fn intrusion(&self, source: Mac, index: usize) -> String {
+        let octets = source.map(|octet| format!("{octet:02x}")).join(":");
+        format!("{}: refused: {octets} has a login at another socket", self.attachments[index].name())
     }
 
     /// Takes a frame to be sent to where its receiver is, or everywhere. It leaves with [`Segment::flush`] at the

@@ -86,6 +86,8 @@ pub struct Status {
     pub held_too_long: u64,
     /// Frames to nodes or interfaces that are not there.
     pub unreachable: u64,
+    /// Frames from the address of a node that has a login at another socket.
+    pub other_link_frames: u64,
     /// Times that reading stopped because a queue was full.
     pub pauses: u64,
     /// PAUSE frames that asked the SAN to wait, or to go on.

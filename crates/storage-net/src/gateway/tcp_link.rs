@@ -70,6 +70,11 @@ impl TcpLink {
         TcpLink { stream, tls, is_connected, is_up, input: BytesMut::new(), output: BytesMut::new() }
     }
 
+    /// True when TCP was up and the handshake on it was not: the peer, or this side, did not take the other's identity.
+    pub fn is_refused(&self) -> bool {
+        self.is_connected && !self.is_up
+    }
+
     /// True while something that came may wait to be read, of which the descriptor does not tell.
     pub fn has_input(&self) -> bool {
         self.tls.as_ref().is_some_and(Session::has_input)

@@ -107,7 +107,7 @@ impl Session {
     /// Goes on with the handshake. True when it is done, and the peer is the one that it should be.
     ///
     /// # Errors
-    /// The connection ended, or a certificate is not as it has to be.
+    /// The connection ended, or a certificate is not valid.
     pub fn handshake(&mut self, stream: &TcpStream) -> io::Result<bool> {
         while self.connection.is_handshaking() {
             self.flush(stream)?;
@@ -232,7 +232,7 @@ fn certificates(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
 }
 
 fn named(file: &Path, error: impl Display) -> io::Error {
-    io::Error::new(ErrorKind::InvalidInput, format!("{}: {error}", file.display()))
+    io::Error::new(ErrorKind::InvalidData, format!("{}: {error}", file.display()))
 }
 
 fn refused(error: impl Display) -> io::Error {

@@ -55,12 +55,18 @@ impl Node {
         [0x52, 0x54, 0, 0, 0, self.number]
     }
 
-    /// Finds the forwarder and logs in to its fabric and name server.
-    pub fn log_in(&mut self) {
+    /// Asks for a forwarder.
+    pub fn solicit(&self) {
         let descriptors =
             vec![Descriptor::Mac(self.mac()), Descriptor::Name(self.name()), Descriptor::MaxFcoeBytes(2158)];
         let flags = flags::FABRIC_PROVIDED_MACS;
         self.send_fip(ALL_FCF_MACS, &Message { operation: Operation::Solicitation, flags, descriptors });
+    }
+
+    /// Finds the forwarder and logs in to its fabric and name server.
+    pub fn log_in(&mut self) {
+        self.solicit();
+        let flags = flags::FABRIC_PROVIDED_MACS;
         let solicited =
             self.fip(|message| message.operation == Operation::Advertisement && message.flags & flags::SOLICITED != 0);
         self.forwarder = mac_of(&solicited).unwrap();

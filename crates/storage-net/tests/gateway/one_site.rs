@@ -10,6 +10,10 @@ use storage_net::AttachmentConfig;
 use wire::fc::Wwn;
 use wire::fip::Operation;
 
+/// Time between two looks at a state, and their number: 30 s.
+const LOOK: Duration = Duration::from_millis(20);
+const MAX_POLLS: usize = 1500;
+
 /// A folder that goes with the test. Its name is short: a socket's path has 107 characters.
 struct Folder(PathBuf);
 
@@ -52,6 +56,37 @@ fn numbered(number: u32) -> Bytes {
 
 fn number_of(payload: &[u8]) -> u32 {
     u32::from_be_bytes(payload[..4].try_into().unwrap())
+}
+
+#[test]
+fn the_address_of_a_node_that_is_logged_in_counts_at_its_own_socket_alone() {
+    let folder = Folder::new("fc-intruder");
+    let mut gateway = Gateway::start(folder.config()).unwrap();
+    let mut first = folder.node(1);
+    first.log_in();
+    // The same name and Ethernet address at the other socket.
+    let mut other = Node::new(&folder.0.join("2.node"), &folder.gateway(2), 1);
+    for _ in 0..3 {
+        other.solicit();
+    }
+    let mut log = Vec::new();
+    for _ in 0..MAX_POLLS {
+        log.extend(gateway.drain_log());
+        if gateway.status().other_link_frames == 3 {
+            break;
+        }
+        std::thread::park_timeout(LOOK);
+    }
+    log.extend(gateway.drain_log());
+    let refused: Vec<&String> = log.iter().filter(|line| line.contains("refused: 52:54:00:00:00:01 ")).collect();
+    assert!(matches!(refused[..], [line] if line.contains("2.gateway: ")), "{log:?}");
+    assert_eq!(gateway.status().ports.len(), 1);
+    assert!(first.send(&first.data(first.id, numbered(5))));
+    assert_eq!(number_of(&first.fc().payload.to_bytes()), 5);
+    first.log_out();
+    // The port has the address that it had, and so the Ethernet address of the first's.
+    other.log_in();
+    gateway.stop();
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The loss of sessions and peers, and slow connections.
 
 use super::net::{data, remote_port, settings, two_sites, Net, EPOCH_NS, S};
+use bytes::BytesMut;
 use storage::fc::fabric::PortKey;
-use storage::fc::ifcp::{Clock, Flow, PeerKey, Settings};
+use storage::fc::ifcp::{Clock, ConnectionKey, Flow, Gateway, PeerKey, Settings};
 use wire::fc::els::Command;
 use wire::ifcp::AddressMode;
 
@@ -101,11 +102,73 @@ fn a_peer_that_refused_and_then_keeps_a_connection_is_presented() {
     net.sites[1].gateway.add_peer(PeerKey(0), now_ns);
     // It does not connect itself.
     net.sites[1].gateway.poll_connect().unwrap();
-    net.wait(S);
+    net.wait(2 * S);
     assert!(!net.sites[0].gateway.is_up(PeerKey(1)), "it may still close the connection");
     net.wait(S);
     assert!(net.sites[0].gateway.is_up(PeerKey(1)));
     net.alias(0, 2);
+}
+
+/// Connects a gateway to a peer that the test plays; returns the connection when it wants one.
+fn connection_to(gateway: &mut Gateway, now_ns: u64) -> Option<ConnectionKey> {
+    gateway.handle_timeout(now_ns);
+    let (connection, _) = gateway.poll_connect()?;
+    gateway.handle_connected(connection, now_ns);
+    Some(connection)
+}
+
+#[test]
+fn a_server_of_something_else_is_up_ever_more_rarely() {
+    let mut gateway = Gateway::new(usual()).unwrap();
+    gateway.add_peer(PeerKey(1), 0);
+    let (mut now_ns, mut ups) = (0, 0);
+    while now_ns < 600 * S {
+        if let Some(connection) = connection_to(&mut gateway, now_ns) {
+            // It waits for a request, and answers the first message with a page.
+            now_ns += 3 * S;
+            gateway.handle_timeout(now_ns);
+            ups += usize::from(gateway.is_up(PeerKey(1)));
+            gateway.handle_bytes(connection, &mut BytesMut::from(&[b'H'; 40][..]), now_ns);
+            assert!(!gateway.is_up(PeerKey(1)), "its ports are withdrawn");
+        }
+        now_ns += S / 10;
+    }
+    assert!(ups <= 3, "{ups} times in ten minutes");
+}
+
+#[test]
+fn a_peer_that_closes_connections_after_a_while_does_not_stay_up() {
+    let mut gateway = Gateway::new(usual()).unwrap();
+    gateway.add_peer(PeerKey(1), 0);
+    let (mut now_ns, mut connections) = (0, 0);
+    while now_ns < 600 * S {
+        if let Some(connection) = connection_to(&mut gateway, now_ns) {
+            connections += 1;
+            assert_eq!(gateway.is_up(PeerKey(1)), connections == 1);
+            now_ns += 3 * S / 2;
+            gateway.handle_timeout(now_ns);
+            gateway.handle_closed(connection, now_ns);
+            assert!(!gateway.is_up(PeerKey(1)));
+        }
+        now_ns += S / 10;
+    }
+    assert!((10..30).contains(&connections), "{connections} attempts in ten minutes");
+}
+
+#[test]
+fn a_peer_whose_connections_bring_no_ifcp_is_not_up_for_making_them() {
+    let mut gateway = Gateway::new(usual()).unwrap();
+    gateway.add_peer(PeerKey(1), 0);
+    for second in 0..20 {
+        let now_ns = second * S;
+        let accepted = gateway.handle_accepted(PeerKey(1), now_ns).unwrap();
+        assert_eq!(gateway.is_up(PeerKey(1)), second == 0);
+        gateway.handle_bytes(accepted, &mut BytesMut::from(&[22; 40][..]), now_ns + 1);
+        while let Some((connection, _)) = gateway.poll_connect() {
+            gateway.handle_refused(connection, now_ns + 1);
+        }
+        assert!(!gateway.is_up(PeerKey(1)));
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub(super) struct Flows {
 
 impl Flows {
     /// Flows that are looked at when one begins: two keep the ring from growing.
-    const LOOKS: usize = 4;
+    const SAMPLES: usize = 4;
 
     pub fn new(flows_max: usize, settle_ns: u64) -> Flows {
         Flows { flows: BTreeMap::new(), ring: VecDeque::new(), flows_max: flows_max.max(1), settle_ns, next: 0 }
@@ -166,7 +166,7 @@ impl Flows {
     }
 
     fn forget_settled(&mut self, now_ns: u64) {
-        for _ in 0..Flows::LOOKS {
+        for _ in 0..Flows::SAMPLES {
             let Some((key, number)) = self.ring.pop_front() else { return };
             match self.flows.get(&key) {
                 Some(flow) if flow.number == number && self.settled(flow, now_ns) => {

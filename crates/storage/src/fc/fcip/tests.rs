@@ -514,16 +514,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Everything that went in at one side, and how much of it came out.
 #[derive(Default)]
-struct Ledger {
+struct SentFrames {
     next: BTreeMap<u16, u32>,
     sent: BTreeMap<(u16, u32), (u64, Frame)>,
     last: BTreeMap<u16, u32>,
 }
 
 /// Compares what came with what was sent, and what is kept with its bounds.
-fn check(pair: &mut Pair, ledgers: &mut [Ledger; 2]) -> Result<(), TestCaseError> {
+fn check(pair: &mut Pair, sent_by_side: &mut [SentFrames; 2]) -> Result<(), TestCaseError> {
     for side in 0..2 {
-        let from = &mut ledgers[1 - side];
+        let from = &mut sent_by_side[1 - side];
         for came in received(&mut pair.ends[side]) {
             let (exchange, number) = (came.header.ox_id, came.header.parameter);
             let (entered_ns, sent) = from.sent.remove(&(exchange, number)).expect("sent, and not come before");
@@ -550,7 +550,7 @@ proptest! {
         let settings = |own, peer| Settings { spread, held_bytes_max: 8_000, ..Settings::new(own, peer) };
         let mut pair = Pair::of(settings(EAST, WEST), settings(WEST, EAST));
         let mut next = 0;
-        let mut ledgers = [Ledger::default(), Ledger::default()];
+        let mut sent_by_side = [SentFrames::default(), SentFrames::default()];
         let named = |pair: &Pair, number: usize| pair.wires.keys().copied().nth(number);
         for step in steps {
             match step {
@@ -560,8 +560,8 @@ proptest! {
                 }
                 Step::Connect => {}
                 Step::Frame(side, exchange, bytes) => {
-                    let ledger = &mut ledgers[side];
-                    let number = ledger.next.entry(exchange).or_default();
+                    let of_side = &mut sent_by_side[side];
+                    let number = of_side.next.entry(exchange).or_default();
                     let mut sent = frame(exchange, *number, bytes);
                     if side == 1 {
                         (sent.header.s_id, sent.header.d_id) = (sent.header.d_id, sent.header.s_id);
@@ -569,7 +569,7 @@ proptest! {
                     }
                     *number += 1;
                     sent.header.f_ctl |= sent.payload.len().wrapping_neg() as u32 % 4;
-                    ledger.sent.insert((exchange, *number - 1), (pair.now_ns, sent.clone()));
+                    of_side.sent.insert((exchange, *number - 1), (pair.now_ns, sent.clone()));
                     let _ = pair.ends[side].handle_frame(sent, pair.now_ns);
                 }
                 Step::Send(side, connection) => if let Some(connection) = named(&pair, connection) {
@@ -586,11 +586,11 @@ proptest! {
                     pair.at(ms);
                 }
             }
-            check(&mut pair, &mut ledgers)?;
+            check(&mut pair, &mut sent_by_side)?;
         }
         // Held frames go through the connections that are left.
         pair.settle();
-        check(&mut pair, &mut ledgers)?;
+        check(&mut pair, &mut sent_by_side)?;
     }
 
     #[test]

@@ -93,6 +93,14 @@ impl Forwarder {
         self.counters
     }
 
+    /// The own Ethernet address of the node that is logged in with an address, or has a port with it.
+    pub fn node_of(&self, mac: [u8; 6]) -> Option<[u8; 6]> {
+        match self.by_mac.get(&mac) {
+            Some((node, _)) => Some(*node),
+            None => self.nodes.contains_key(&mac).then_some(mac),
+        }
+    }
+
     /// Takes an Ethernet frame that came at `now_ns`.
     pub fn handle_ethernet(&mut self, frame: &Bytes, now_ns: u64) {
         let Ok((header, kind, content)) = EthernetHeader::decode(frame) else {

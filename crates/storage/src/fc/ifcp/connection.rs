@@ -32,6 +32,8 @@ pub(super) struct Connection {
     /// This gateway opened it.
     pub outgoing: bool,
     pub phase: Phase,
+    /// Time at which TCP was up, ns.
+    pub since_ns: Option<u64>,
     /// Its session; always there in the phases `Binding` and `Open`.
     pub session: Option<SessionKey>,
     /// The responder's name for it, from the last CBIND.
@@ -52,6 +54,7 @@ impl Connection {
             peer,
             outgoing,
             phase: if outgoing { Phase::Connecting } else { Phase::Unbound },
+            since_ns: None,
             session: None,
             handle: 0,
             control: VecDeque::new(),

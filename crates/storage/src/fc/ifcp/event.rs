@@ -87,6 +87,8 @@ pub enum Refusal {
     NoTimeStamp,
     /// The frame is damaged or not as iFCP has it.
     Malformed(WireError),
+    /// No message begins where one has to: the connection ends.
+    NoMessage(WireError),
     /// The connection is bound to no session.
     NotBound,
     /// The frame is not of class 3, or is a switch's.
@@ -132,6 +134,7 @@ impl fmt::Display for Refusal {
             }
             Refusal::NoTimeStamp => f.write_str("the frame has no time stamp"),
             Refusal::Malformed(error) => error.fmt(f),
+            Refusal::NoMessage(error) => write!(f, "what it sent is no iFCP: {error}"),
             Refusal::NotBound => f.write_str("the connection has no session"),
             Refusal::NotDeviceTraffic => f.write_str("the frame is not device traffic of class 3"),
             Refusal::WrongAddress { found, expected } => {

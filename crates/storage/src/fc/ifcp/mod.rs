@@ -175,14 +175,14 @@ impl Gateway {
         while self.connections.contains_key(&connection) {
             match Message::decode(stream) {
                 Ok(Some(Ok(message))) => {
-                    self.prove(connection);
+                    self.note_heard(connection);
                     self.handle_message(connection, message, now_ns);
                 }
                 Ok(Some(Err(discarded))) => self.refuse(connection, Refusal::Malformed(discarded.reason)),
                 Ok(None) => return,
                 Err(error) => {
                     // The stream is out of step (RFC 4172, table 5): UNBIND could not be read any more either.
-                    self.refuse(connection, Refusal::Malformed(error));
+                    self.refuse(connection, Refusal::NoMessage(error));
                     self.drop_connection(connection, EndReason::BrokenStream(error), now_ns);
                 }
             }
@@ -198,7 +198,7 @@ impl Gateway {
                 Timer::Awaited(session) => self.end_session(session, EndReason::NoAnswer, now_ns),
                 Timer::Test(session) => self.send_test(session, now_ns),
                 Timer::Silence(session) => self.check_silence(session, now_ns),
-                Timer::Proof(connection) => self.prove(connection),
+                Timer::Proof(connection) => self.note_standing(connection),
                 Timer::Reconnect(peer) => self.reconnect(peer, now_ns),
                 Timer::Return(port) => self.return_port(port),
             }

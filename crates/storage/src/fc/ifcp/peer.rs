@@ -25,10 +25,13 @@ pub(super) struct Peer {
     pub up: bool,
     /// An attempt to connect failed since it was last connected.
     pub probed: bool,
-    /// It takes this gateway's connections: it sent something, made a connection itself, or left one open for a while.
-    pub is_proven: bool,
-    /// Connections in a row that it closed before that.
+    /// It has sent a valid message since it last was without connections.
+    pub is_heard: bool,
+    /// Times in a row that it ended its last connection soon and without a valid message, or sent bytes that are no
+    /// iFCP.
     pub refusals: u32,
+    /// One of those times was such bytes.
+    pub is_broken: bool,
 }
 
 /// Reason for which a list of ports was not taken.

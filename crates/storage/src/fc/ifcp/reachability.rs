@@ -5,8 +5,9 @@
 //! Otherwise hosts would spend their attempts to log in on a port that is not attached yet: Linux makes four within
 //! 6 s, and begins again only when its fabric says that the port went and came back.
 //!
-//! A peer that does not know this gateway takes a connection and closes it. It counts as down then, is tried again
-//! after a time that doubles, and is up again only when it has shown that it keeps one.
+//! A peer that does not know this gateway takes a connection and closes it; somebody else's server sends bytes that are
+//! no iFCP. It counts as down then, is tried again after a time that doubles, and is up again when it sends a valid
+//! message or leaves a connection open for longer than that time, or when it makes one itself.
 
 use super::connection::{Connection, Phase};
 use super::event::{EndReason, Event};
@@ -181,13 +182,7 @@ impl Gateway {
         own.phase = Phase::Unbound;
         let (peer, session) = (own.peer, own.session);
         self.timers.clear(Timer::Setup(connection));
-        let known = self.peers.get(&peer);
-        if known.is_some_and(|peer| !peer.is_proven) {
-            self.timers.set(Timer::Proof(connection), now_ns + self.settings.reconnect_ns);
-        }
-        if known.is_some_and(|peer| peer.refusals == 0) {
-            self.set_up(peer);
-        }
+        self.begin(connection, peer, now_ns);
         match session {
             Some(session) => self.send_bind(session, connection, now_ns),
             None => self.trim(connection),
@@ -195,18 +190,51 @@ impl Gateway {
     }
 
     /// Takes a connection that a peer made; None when there is no such peer, or no room: the caller closes it.
-    pub fn handle_accepted(&mut self, peer: PeerKey, _now_ns: u64) -> Option<ConnectionKey> {
+    pub fn handle_accepted(&mut self, peer: PeerKey, now_ns: u64) -> Option<ConnectionKey> {
         let connection = self.add_connection(peer, false)?;
-        self.prove(connection);
-        self.set_up(peer);
+        if let Some(own) = self.peers.get_mut(&peer).filter(|own| !own.is_broken) {
+            // A peer that connects knows this gateway.
+            own.refusals = 0;
+        }
+        self.begin(connection, peer, now_ns);
         Some(connection)
     }
 
-    /// Takes note that the peer of a connection takes this gateway's: one that refused before is up from now on.
-    pub(super) fn prove(&mut self, connection: ConnectionKey) {
+    /// Takes note that a peer ended a connection of [`Gateway::poll_connect`] before it could be used, in the handshake
+    /// of TLS for one.
+    pub fn handle_refused(&mut self, connection: ConnectionKey, now_ns: u64) {
+        if let Some(own) = self.connections.get_mut(&connection) {
+            (own.phase, own.since_ns) = (Phase::Unbound, Some(now_ns));
+        }
+        self.handle_closed(connection, now_ns);
+    }
+
+    /// TCP is up: the peer is, unless it refused before.
+    fn begin(&mut self, connection: ConnectionKey, peer: PeerKey, now_ns: u64) {
+        if let Some(own) = self.connections.get_mut(&connection) {
+            own.since_ns = Some(now_ns);
+        }
+        match self.peers.get(&peer).map_or(0, |own| own.refusals) {
+            0 => self.set_up(peer),
+            refusals => {
+                let proof_ns = self.settings.reconnect_ns << refusals.min(MISSES_MAX);
+                self.timers.set(Timer::Proof(connection), now_ns + proof_ns);
+            }
+        }
+    }
+
+    /// Takes note that a peer that refused before has left a connection open.
+    pub(super) fn note_standing(&mut self, connection: ConnectionKey) {
+        if let Some(peer) = self.connections.get(&connection).map(|own| own.peer) {
+            self.set_up(peer);
+        }
+    }
+
+    /// Takes note that a valid message came.
+    pub(super) fn note_heard(&mut self, connection: ConnectionKey) {
         let Some(peer) = self.connections.get(&connection).map(|own| own.peer) else { return };
-        let Some(own) = self.peers.get_mut(&peer).filter(|own| !own.is_proven) else { return };
-        (own.is_proven, own.refusals) = (true, 0);
+        let Some(own) = self.peers.get_mut(&peer).filter(|own| !own.is_heard) else { return };
+        (own.is_heard, own.is_broken, own.refusals) = (true, false, 0);
         for connection in &own.connections {
             self.timers.clear(Timer::Proof(*connection));
         }
@@ -233,6 +261,11 @@ impl Gateway {
         Some(connection)
     }
 
+    /// The peer of a connection that is there.
+    pub fn peer_of(&self, connection: ConnectionKey) -> Option<PeerKey> {
+        self.connections.get(&connection).map(|own| own.peer)
+    }
+
     /// Begins to connect to a peer; None when there is no room.
     pub(super) fn connect(&mut self, peer: PeerKey, now_ns: u64) -> Option<ConnectionKey> {
         let connection = self.add_connection(peer, true)?;
@@ -257,11 +290,15 @@ impl Gateway {
         self.counters.expired += own.frames.len() as u64;
         if let Some(peer) = self.peers.get_mut(&own.peer) {
             peer.connections.remove(&connection);
-            let is_refusal = own.is_up() && !peer.is_proven;
+            let is_broken = matches!(reason, EndReason::BrokenStream(_));
+            let soon_ns = self.settings.reconnect_ns << MISSES_MAX;
+            let is_soon = own.since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) < soon_ns);
+            let is_refusal = is_broken || is_soon && !peer.is_heard && peer.connections.is_empty();
             // An attempt that failed is the one that `check_reachable` would make.
             peer.probed |= is_refusal || !own.is_up();
             if is_refusal {
                 peer.refusals = (peer.refusals + 1).min(1 + MISSES_MAX);
+                peer.is_broken |= is_broken;
                 if peer.refusals == 1 && reason == EndReason::ConnectionLost {
                     self.event(Event::PeerRefuses(own.peer));
                 }
@@ -345,7 +382,7 @@ impl Gateway {
             // An attempt is under way.
             return;
         }
-        own.is_proven = false;
+        own.is_heard = false;
         if own.up && self.probe(peer, now_ns) {
             return;
         }

@@ -16,7 +16,7 @@ pub(super) enum Timer {
     Test(SessionKey),
     /// The peer may have been silent for too long.
     Silence(SessionKey),
-    /// The peer has left a connection open for a while.
+    /// A peer that refused has left a connection open for a while.
     Proof(ConnectionKey),
     /// A peer that is down is to be tried again.
     Reconnect(PeerKey),

@@ -214,7 +214,7 @@ impl Initiator {
             };
             // Without a number all wait, until an exchange ends or the rest of a number is over.
             let exchanges = &self.exchanges;
-            let ox_id = self.numbers.take(|number| exchanges.contains_key(&number))?;
+            let ox_id = self.numbers.take(exchanges.len(), |number| exchanges.contains_key(&number))?;
             let id = target.waiting.pop_front()?;
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             target.outstanding += 1;

@@ -30,12 +30,16 @@ impl Numbers {
         Numbers { count, next: 0, resting: BTreeMap::new() }
     }
 
-    /// A number that is neither in use nor rests; None when there is none. Costs a step for each that is passed over.
-    pub fn take(&mut self, in_use: impl Fn(u16) -> bool) -> Option<u16> {
+    /// A number that neither rests nor is one of the `used` that `is_used` knows; None when there is none. Costs a step
+    /// for each that is passed over.
+    pub fn take(&mut self, used: usize, is_used: impl Fn(u16) -> bool) -> Option<u16> {
+        if used + self.resting.len() >= usize::from(self.count) {
+            return None;
+        }
         for _ in 0..self.count {
             let number = self.next;
             self.next = (self.next + 1) % self.count;
-            if !in_use(number) && !self.resting.contains_key(&number) {
+            if !is_used(number) && !self.resting.contains_key(&number) {
                 return Some(number);
             }
         }
