@@ -9,7 +9,7 @@ from elephan.record import canonical_json
 from elephan.report.metrics import Metric, present
 from elephan.report.points import Point, short, shown
 from elephan.report.statistics import Estimate
-from elephan.report.table import Cell, Row, Table, adds_up, load_of, notes_of, unlisted
+from elephan.report.table import Cell, Row, Table, bounds, load_of, notes_of, unlisted
 from elephan.units import NOTHING, digits, pluralize
 
 Group = object
@@ -46,7 +46,7 @@ def table_of(points: Sequence[Point]) -> Table:
         ),
         rows=tuple(rows),
         repetitions=max(len(point.records) for point in points),
-        notes=(*notes_of(points), *unlisted(points)),
+        notes=(*notes_of(points), *bounds(points, metrics), *unlisted(points)),
         beside=f"a ratio is that to {backends[0]}",
         load=load_of(points),
     )
@@ -90,7 +90,7 @@ def _of(members: Sequence[Point], backend: str) -> Point | None:
 def _value(point: Point | None, group: Group, what: Metric) -> Estimate | None:
     if point is None:
         return None
-    return point.metric(what.name) if group is None else point.flow_metric(group, what.name, adds_up(what))
+    return point.metric(what.name) if group is None else point.flow_metric(group, what.name)
 
 
 def _quotient(value: Estimate | None, of: Estimate | None) -> float | None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from elephan.record import canonical_json
 from elephan.report import backend_comparison, load_curve
 from elephan.report.figures import MOST_CURVES, Colours, track_label
+from elephan.report.limits import MISSING, missing_share
 from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
 from elephan.report.statistics import Estimate
-from elephan.report.table import adds_up
 from elephan.units import pluralize
 
 LAG = ("lag_p99_s", "lag_max_bytes", "goodput_bps", "retransmitted_segments")
@@ -83,7 +83,7 @@ def _tile_of_flows(point: Point, what: Metric, colours: Colours) -> Tile | None:
     values = []
     for group, entity in point.listed:
         label = track_label(entity, point.backend)
-        values.append((label, colours.of(label), point.flow_metric(group, what.name, adds_up(what))))
+        values.append((label, colours.of(label), point.flow_metric(group, what.name)))
     return _tile_of(what, values)
 
 
@@ -136,6 +136,8 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
         "io_bytes_per_s": "requests move {}",
         "goodput_bps": "the path gives {} of payload",
     }[what.name].format(what.show(best))
+    if what.name == "latency_p99_s" and any(missing_share(record.flows) >= MISSING for record in point.records):
+        clause = f"99 of 100 frames that arrived before the run ended took at most {what.show(best)}"
     if what.name == "lag_p99_s" and (risk := point.metric("lag_max_bytes")) is not None:
         clause += f", and at the worst instant {metric('lag_max_bytes').show(risk.mean)} were at risk"
     if len(ranked) == 1:

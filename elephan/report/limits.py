@@ -19,6 +19,10 @@ BELOW_LINE = 0.98
 LARGEST_WINDOW = 65_535 << 14
 """Largest window that TCP can express, bytes (RFC 7323, 2.3)."""
 
+MISSING = 0.01
+"""Part of the frames of a flow that never arrived, from which on the 99th percentile of those that did says nothing of
+all."""
+
 TCP_IP_BYTES = 40
 TIMESTAMP_BYTES = 12
 """Headers of IPv4 and TCP, and the option of RFC 7323 with its padding."""
@@ -69,6 +73,7 @@ def limits(record: Record) -> list[str]:
     changed = any(event["action"]["kind"] in CHANGES for event in record.spec["events"])
     for entry in entries(record):
         found += nothing_delivered(entry)
+        found += frames_under_way(entry)
         found += too_short(record, entry)
         if not changed and record.spec.get("manager") is None:
             found += held_by_window(entry)
@@ -98,6 +103,24 @@ def nothing_delivered(entry: Entry) -> list[str]:
     if other or any(value is None or value > 0 for value in counted):
         return []
     return [f"flow {entry.name}: nothing was delivered within the run"]
+
+
+def missing_share(flows: Sequence[Mapping[str, Any]]) -> float:
+    """Return the part of the Fibre Channel frames of connections that had not arrived when their run ended; 0 of other
+    workloads: their runs go on until all has arrived, or have a note of their own."""
+    frames = [flow for flow in flows if flow.get("workload") == "fc" and flow.get("messages")]
+    sent = sum(flow["messages"] for flow in frames)
+    return 1 - sum(flow["fc_frames"] for flow in frames) / sent if sent else 0.0
+
+
+def frames_under_way(entry: Entry) -> list[str]:
+    """Return a note where so many frames had not arrived at the end that percentiles of the others say little."""
+    share = missing_share(entry.flows)
+    if not MISSING <= share < 1:
+        return []
+    sent = sum(flow["messages"] for flow in entry.flows)
+    part = f"{units.share(share)} of its {units.count(sent)} frames"
+    return [f"flow {entry.name}: {part} had not arrived when the run ended: latency is of those that had"]
 
 
 def too_short(record: Record, entry: Entry) -> list[str]:

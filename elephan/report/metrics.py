@@ -613,6 +613,10 @@ Under `quantiles` a record has whole distributions: `per_mille` lists the places
 `read_latency_s`, `write_latency_s` and `short_completion_s` have the value for each. Flows have their own, as
 `lag_quantiles_s`, up to 32 connections.
 
+A table's row of a flow with several connections has their sum of counters, rates and waits, their largest and least
+values, and their means weighted by messages or requests. Its percentiles are read from the connections' distributions
+together, within about one percent; without these they are the highest of a connection, and a note says so.
+
 """
 
 PREFIXES = {

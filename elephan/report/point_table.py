@@ -9,7 +9,7 @@ from elephan.report import backend_comparison, load_curve
 from elephan.report.metrics import Metric, present
 from elephan.report.points import Point, points_of, short, shown
 from elephan.report.statistics import Estimate
-from elephan.report.table import KNEE, Cell, Row, Table, adds_up, load_of, notes_of, unlisted
+from elephan.report.table import KNEE, Cell, Row, Table, bounds, load_of, notes_of, unlisted
 
 
 def table_of(records: Sequence[Record]) -> Table:
@@ -39,7 +39,7 @@ def table_of(records: Sequence[Record]) -> Table:
             drafts.append(
                 (
                     (*values, entity.name, entity.cc),
-                    [point.flow_metric(group, item.name, adds_up(item)) for item in columns],
+                    [point.flow_metric(group, item.name) for item in columns],
                     False,
                     False,
                 )
@@ -64,7 +64,7 @@ def table_of(records: Sequence[Record]) -> Table:
         columns=tuple(columns),
         rows=rows,
         repetitions=max((len(point.records) for point in points), default=0),
-        notes=(*notes_of(points), *unlisted(points), *load_curve.edges(curves)),
+        notes=(*notes_of(points), *bounds(points, columns), *unlisted(points), *load_curve.edges(curves)),
         load=load_of(points),
     )
 

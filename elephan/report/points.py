@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from elephan.record import Record, canonical_json
+from elephan.report.connections import combined, is_bound
 from elephan.report.statistics import Estimate, estimate
 from elephan.scenario.toml import format_value
 
@@ -104,19 +105,22 @@ class Point:
         """Per repetition the shared workloads and the connections of each group: looked up, not searched for."""
         return [(_grouped(record.flow_groups), _grouped(record.flows)) for record in self.records]
 
-    def flow_metric(self, group: object, name: str, total: bool) -> Estimate | None:
+    def flow_metric(self, group: object, name: str) -> Estimate | None:
         """Return a metric of a flow entry over the repetitions: where its connections share a workload the entry's own,
-        else the sum over its connections, or their mean."""
+        else that of its connections together."""
         values: list[float | None] = []
-        for entries, flows in self._by_group:
+        for record, (entries, flows) in zip(self.records, self._by_group, strict=True):
             own = [entry[name] for entry in entries.get(group, ()) if name in entry]
-            if own:
-                values.append(own[0])
-                continue
-            given = [flow.get(name) for flow in flows.get(group, ())]
-            numbers = [float(value) for value in given if value is not None]
-            values.append((sum(numbers) if total else sum(numbers) / len(numbers)) if numbers else None)
+            values.append(own[0] if own else combined(record, group, flows.get(group, ()), name))
         return estimate(values)
+
+    def is_bound(self, group: object, name: str) -> bool:
+        """Return True if a metric of a flow entry is the highest of its connections' percentiles, and so a bound."""
+        return any(
+            is_bound(record, group, flows.get(group, ()), name)
+            for record, (entries, flows) in zip(self.records, self._by_group, strict=True)
+            if not any(name in entry for entry in entries.get(group, ()))
+        )
 
 
 def points_of(records: Sequence[Record]) -> list[Point]:

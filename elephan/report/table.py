@@ -18,26 +18,6 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-SUMMED_OVER_CONNECTIONS = frozenset(
-    {
-        "goodput_bps",
-        "line_share",
-        "lag_max_bytes",
-        "startup_lag_max_bytes",
-        "timeouts",
-        "fast_retransmits",
-        "reverse_goodput_bps",
-        "reverse_timeouts",
-        "reverse_fast_retransmits",
-        "requests",
-        "requests_failed",
-        "reads",
-        "writes",
-    }
-)
-"""Besides counters (by their unit) what adds up over the connections of one flow entry."""
-
-
 KNEE = "knee"
 """Names the row that is the knee of a load curve."""
 
@@ -154,9 +134,18 @@ def shortened(label: str) -> str:
     return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 3]}..."
 
 
-def adds_up(column: Metric) -> bool:
-    """Return True if a flow entry's value is the sum over its connections, and not their mean."""
-    return column.name in SUMMED_OVER_CONNECTIONS or column.unit in ("packets", "segments", "ACKs", "B/s", "1/s")
+def bounds(points: Sequence[Point], columns: Sequence[Metric]) -> tuple[str, ...]:
+    """Return a note where a flow's percentile is the highest of its connections', as records do not hold more."""
+    found = {
+        column.title: None
+        for column in columns
+        for point in points
+        for group, _ in point.listed
+        if point.is_bound(group, column.name)
+    }
+    if not found:
+        return ()
+    return (f"{', '.join(found)} of a flow with several connections: the highest of a connection, so at most this",)
 
 
 def print_table(table: Table, console: object) -> None:

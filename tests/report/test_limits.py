@@ -9,9 +9,12 @@ import pytest
 
 import elephan
 from elephan.errors import InputError
+from elephan.report.figures import Colours
+from elephan.report.headline import headline_of
 from elephan.report.limits import limits
 from elephan.report.notes import derived, grouped_notes
 from elephan.report.point_table import table_of
+from elephan.report.points import points_of
 
 Notes = Callable[..., list[str]]
 
@@ -150,3 +153,44 @@ def test_data_that_never_arrives_is_at_risk(tmp_path: Path) -> None:
             file, {"flow.copy.workload": writes, "path.loss": 1, "flow.copy.connections": connections}, store="none"
         )
         assert record.metrics["lag_max_bytes"] == record.metrics["offered_bytes"] > 2e6
+
+SAN = """
+[run]
+duration = "3s"
+[[node]]
+name = "near"
+kind = "gateway"
+rate = "1GFC"
+[[node]]
+name = "far"
+kind = "gateway"
+rate = "1GFC"
+[[link]]
+from = "near"
+to = "far"
+bandwidth = "100Mbit/s"
+delay = "25ms"
+[[flow]]
+name = "frames"
+from = "near"
+to = "far"
+workload = { kind = "fc", load = "LOAD" }
+[measure]
+warmup = "1s"
+"""
+
+
+@pytest.mark.parametrize(("load", "is_missing"), [("5%", False), ("20%", True)])
+def test_frames_that_never_arrived_are_said_and_not_counted_as_delivered(
+    tmp_path: Path, load: str, is_missing: bool
+) -> None:
+    file = tmp_path / "san.toml"
+    file.write_text(SAN.replace("LOAD", load))
+    (record,) = elephan.run(file, store="none")
+    (flow,) = record.flows
+    assert (flow["messages"] - flow["fc_frames"] > 0.01 * flow["messages"]) == is_missing
+    said = [note for note in limits(record) if "had not arrived when the run ended" in note]
+    assert len(said) == is_missing
+    headline = headline_of(points_of([record]), Colours())
+    assert headline is not None
+    assert ("that arrived before the run ended" in headline.sentence) == is_missing, headline.sentence

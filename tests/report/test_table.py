@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 
+import pytest
 from rich.console import Console
 
 from elephan.record import Record
@@ -122,8 +123,41 @@ def test_the_lag_of_a_flow_whose_connections_share_it_is_the_flows_own(make_reco
     record = connections_of(make_record, {"distribution": "striped"})
     record.flow_groups = [{"name": "mirror", "group": 0, "lag_p99_s": 7.5, "lag_max_bytes": 10}]
     (point,) = points_of([record])
-    lag, risk = point.flow_metric(0, "lag_p99_s", False), point.flow_metric(0, "lag_max_bytes", True)
+    lag, risk = point.flow_metric(0, "lag_p99_s"), point.flow_metric(0, "lag_max_bytes")
     assert lag is not None and lag.mean == 7.5
     assert risk is not None and risk.mean == 10
-    retransmitted = point.flow_metric(0, "retransmitted_segments", True)
+    retransmitted = point.flow_metric(0, "retransmitted_segments")
     assert retransmitted is not None and retransmitted.mean == 2 * record.flows[0]["retransmitted_segments"]
+
+
+def test_numbers_of_several_connections_are_combined_as_their_kind_asks(make_record: Make) -> None:
+    record = connections_of(make_record, {})
+    # A thousand quick frames beside ten slow ones, in three quantiles each.
+    record.quantiles = {"per_mille": [0.0, 500.0, 1000.0]}
+    quick = {"messages": 1000, "latency_mean_s": 0.01, "latency_max_s": 0.02, "latency_p99_s": 0.0198}
+    slow = {"messages": 10, "latency_mean_s": 1.0, "latency_max_s": 2.0, "latency_p99_s": 1.98}
+    record.flows[0] |= {**quick, "latency_quantiles_s": [0.0, 0.01, 0.02], "startup_latency_p99_s": 3.0}
+    record.flows[1] |= {**slow, "latency_quantiles_s": [0.0, 1.0, 2.0], "startup_latency_p99_s": 4.0}
+    for flow, stall, least in zip(record.flows, (1.5, 2.5), (0.03, 0.02), strict=True):
+        flow |= {"credit_stall_s": stall, "delivered_bytes": 100, "rtt_min_s": least}
+    (point,) = points_of([record])
+
+    def value(name: str) -> float:
+        found = point.flow_metric(0, name)
+        assert found is not None
+        return found.mean
+
+    assert value("latency_max_s") == 2.0 and value("rtt_min_s") == 0.02
+    assert value("credit_stall_s") == 4.0 and value("delivered_bytes") == 200
+    assert value("latency_mean_s") == pytest.approx((1000 * 0.01 + 10 * 1.0) / 1010)
+    # 1 in 101 frames is of the slow connection: 99 of 100 are within the quick one's largest latency.
+    assert 0.0198 <= value("latency_p99_s") <= 0.1
+    assert not point.is_bound(0, "latency_p99_s")
+    # Without distributions the highest is all that can be said, and the table says so.
+    assert value("startup_latency_p99_s") == 4.0 and point.is_bound(0, "startup_latency_p99_s")
+    record.flows.append({**record.flows[0], "name": "other", "group": 1})
+    record.metrics = {"startup_latency_p99_s": 4.0}
+    assert any(
+        note.startswith("start-up p99 of a flow with several connections: the highest")
+        for note in table_of([record]).notes
+    )
