@@ -42,7 +42,7 @@ def blocks(page: Path, language: str) -> list[tuple[str, str]]:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("page", guide.PAGES, ids=lambda page: page.stem)
 def test_every_command_of_a_page_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
-    """When the transport has changed: `python tests/docs/guide.py --write`, then read whether the text still fits."""
+    """After a change of the transport: `python tests/docs/guide.py --write`, then read whether the text still fits."""
     # A folder that looks like a clone; the commands build on each other.
     guide.prepare(tmp_path)
     ran = 0
