@@ -66,7 +66,7 @@ def show(done: PaperRun, console: Console) -> None:
     kernel = done.kernel
     heads += [("measured", "right")] if kernel is None else [("simulator", "right"), ("kernel", "right")]
     for head, justify in heads:
-        table.add_column(head, justify=justify, overflow="fold")  # type: ignore[arg-type]
+        table.add_column(head, justify=justify, overflow="fold")  # type: ignore[arg-type]  # a plain str
     table.add_column("verdict", overflow="fold")
     for item in done.judgements:
         verdict = Text(item.verdict.value, style=STYLES[item.verdict])

@@ -149,7 +149,7 @@ class Site:
         """Make the namespaces, without devices but loopback, and set their sysctls. Raises `RunError`."""
         ip(lines=[f"netns add {name}" for name in self.names])
         for number, host in enumerate(self.hosts):
-            self._within(number, lambda host=host: _set_up(host))  # type: ignore[misc]
+            self._within(number, lambda host=host: _set_up(host))  # type: ignore[misc]  # mypy infers no default
 
     def configure(self) -> None:
         """Give the devices address, MTU, queue and the route to the others, and bring them up."""

@@ -23,8 +23,8 @@ class Fcp(Volume):
 
     kind: Literal["fcp"]
     """Kind of workload."""
-    queue_depth: Annotated[int, Whole(1, 65_536)] = setting(32, examples=[1])
-    """Requests in flight, of each pair."""
+    queue_depth: Annotated[int, Whole(1, 61_440)] = setting(32, examples=[1])
+    """Requests in flight, of each pair: as many as a port has exchange numbers for commands."""
     protocol: FcProtocolSpec = setting("ifcp", examples=["fcip"])
     """As of workload `fc`."""
     pairs: Annotated[int, Whole(1, PAIRS_MAX)] | None = setting(None, examples=[8])

@@ -97,6 +97,9 @@ _BUILT_IN = {
 def expected_of(error: dict[str, Any]) -> str:
     """The phrase for one error of pydantic's list."""
     kind = error["type"]
+    if kind == "list_type" and isinstance(error.get("input"), dict):
+        name = ".".join(str(part) for part in error["loc"] if not isinstance(part, int))
+        return f"a list of tables: [[{name}]] in place of [{name}]"
     if kind == "scenario":
         return str(error["ctx"]["expected"])
     if kind == "missing":

@@ -102,7 +102,7 @@ WriteSize = Annotated[
 
 
 class ConstantArrivals(Table):
-    """When the write before would have passed a line of the rate. Short: `arrivals = "constant"`."""
+    """A write arrives when the one before would have passed a line of the rate. Short: `arrivals = "constant"`."""
 
     process: Literal["constant"]
     """Arrivals of the writes."""

@@ -18,7 +18,7 @@ pub fn skipped(why: &str) {
 }
 
 /// As [`skipped`], for what the kernel's tests need: a failure where .ci/run found all of it (tests/conftest.py).
-#[allow(dead_code)]
+#[allow(dead_code, reason = "crates without kernel tests include this file too")]
 pub fn skipped_for_kernel(why: &str) {
     let required = std::env::var_os("ELEPHAN_REQUIRE_KERNEL").is_some_and(|value| value == "1");
     assert!(!required, "ELEPHAN_REQUIRE_KERNEL=1, and yet: {why}");

@@ -115,7 +115,7 @@ def test_the_example_differs_by_protocol_alone() -> None:
         ("workload.frame=2050B", 'workload.frame = "2050B": a multiple of 4B'),
         ("workload.max_burst=100B", 'workload.max_burst = "100B": a size from 512B to 16777215B, such as "64KiB"'),
         ("workload.protocol=iscsi", 'workload.protocol = "iscsi": one of "ifcp", "fcip"'),
-        ("workload.queue_depth=0", "workload.queue_depth = 0: a whole number from 1 to 65536"),
+        ("workload.queue_depth=0", "workload.queue_depth = 0: a whole number from 1 to 61440"),
         ("workload.write_acceleration=1", "workload.write_acceleration = 1: true or false"),
         ("workload.write_accelaration=true", 'unknown key; did you mean "write_acceleration"?'),
         ("workload.disks=2", 'workload.disks = 2: 1, because disk is "none"'),

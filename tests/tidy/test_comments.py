@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tests.tidy.test_tidy import text_files
 
-CLAUSE = re.compile(r"(What|Where|Which|Who)(ever)?\b|(How|Whether|Whose|Whom|Why)\b")
+CLAUSE = re.compile(r"(What|Where|Which|Who|When)(ever)?\b|(How|Whether|Whose|Whom|Why)\b")
 """First word of a clause such as "What is sent." or "Whether it is on."."""
 
 MARKERS = {

@@ -1,10 +1,9 @@
 //! BPF in the running Linux kernel, by libbpf, which is linked in.
 //!
-//! What it does: opens an object from memory and sets its constants ([`ObjectFile`]), loads it and runs its programs
+//! The crate opens an object from memory and sets its constants ([`ObjectFile`]), loads it and runs its programs
 //! ([`LoadedObject`]), registers a congestion control with or without a link ([`Settings`], [`Registration`]), lists
 //! and unregisters the controls in the kernel ([`registered()`]), reads and writes maps ([`Map`]) and ring buffers
-//! ([`Records`]). What it does not: choose names, decide what may be touched, explain the verifier's log. Whoever calls
-//! it does.
+//! ([`Records`]). It does not choose names, decide what may be touched, explain the verifier's log. Its callers do.
 //!
 //! **Invariant: nothing is pinned. Of all that it makes in the kernel only a control that was told to stay
 //! ([`Registration::keep`]) outlives the process.**

@@ -1,8 +1,7 @@
 //! Cost of an ACK in each built-in algorithm: `pkts_acked` and `cong_avoid`, ns per ACK of two segments.
 //!
 //! The flow is in congestion avoidance, 5,000 segments over 100 ms, and loses one every 2 s.
-// A benchmark reads the clock.
-#![allow(clippy::disallowed_types)]
+#![allow(clippy::disallowed_types, reason = "a benchmark reads the clock")]
 
 use congestion::{builtin, AckSample, Algorithm, CaState, Controller};
 use std::collections::BTreeMap;

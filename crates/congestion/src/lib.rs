@@ -1,9 +1,9 @@
 //! Congestion control from one C source: builds the algorithms of `congestion/`, wraps them, loads a user's own.
 //!
-//! What it does: compiles every file of `congestion/` into this library, describes each (name, source, parameters with
+//! The crate compiles every file of `congestion/` into this library, describes each (name, source, parameters with
 //! unit, range and default), and runs it on a flow through the hooks of Linux's `tcp_congestion_ops`. A user's own file
-//! is compiled by the system's compiler and loaded ([`compile`]), or compiled by clang for BPF ([`compile_bpf`]). What
-//! it does not: decide when a hook is called, that is TCP's part; load BPF into a kernel.
+//! is compiled by the system's compiler and loaded ([`compile`]), or compiled by clang for BPF ([`compile_bpf`]). It
+//! does not decide when a hook is called, that is TCP's part; load BPF into a kernel.
 //!
 //! **Invariant: an algorithm sees and does here what Linux would let it see and do, so that the same file can be loaded
 //! into the kernel.** Tests hold it: each built-in is also compiled for BPF and put through the kernel's verifier.

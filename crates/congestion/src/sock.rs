@@ -168,7 +168,7 @@ pub struct CcSock {
     pub first_tx_mstamp_us: u64,
     /// Time of the last transmission of data, us (Linux's lsndtime).
     pub lsndtime_us: u64,
-    /// When pacing lets the next segment go, us; the past: at once (Linux's tcp_wstamp_ns).
+    /// Time at which pacing lets the next segment go, us; the past: at once (Linux's tcp_wstamp_ns).
     pub next_send_us: u64,
     /// Values of the algorithm's parameters, in the order of their declaration.
     pub params: [i64; MAX_PARAMS],

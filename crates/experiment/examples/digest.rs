@@ -145,7 +145,7 @@ fn of_manager(managed: ManagerOutcome) -> Value {
         ("time_s", Value::list(rows.time_s)),
     ]);
     Value::Map(BTreeMap::from([
-        ("move_log", Value::list(managed.ledger)),
+        ("move_log", Value::list(managed.move_log)),
         ("lightpaths", Value::list(managed.lightpaths)),
         ("metrics", managed.metrics.into()),
         ("timeline", Value::Map(timeline)),

@@ -8,7 +8,7 @@ use crate::metric::Metrics;
 use crate::sender_command::MoveId;
 use crate::series::{FlowSeries, LinkSeries};
 use crate::workload::{Stripe, Workload};
-use link::hold_buffer::Stats as Kept;
+use link::hold_buffer::Stats as HoldStats;
 use link::{Packet, Stats};
 use sim::{Network, Routed};
 use tcp::CwndReduction;
@@ -113,7 +113,7 @@ pub struct BackgroundCounters {
 #[derive(Clone, Debug, Default)]
 pub struct HoldBufferCounters {
     /// Packets held and their delays.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<HoldStats>,
     /// Their counters.
     pub stats: Vec<Stats>,
 }

@@ -1,8 +1,8 @@
 //! Builds a simulated run from a validated scenario and runs it: the only place that knows network and storage alike.
 //!
-//! What it does: turns a [`spec::RunSpec`] into endpoints, links and workloads, runs them in [`sim`], measures, and
-//! returns an [`Outcome`]. What it does not: parse scenarios, store results, read clocks. It reads the files that the
-//! spec names (traces, a user's algorithm) and writes the capture that it asks for.
+//! The crate turns a [`spec::RunSpec`] into endpoints, links and workloads, runs them in [`sim`], measures, and returns
+//! an [`Outcome`]. It does not parse scenarios, store results, read clocks. It reads the files that the spec names
+//! (traces, a user's algorithm) and writes the capture that it asks for.
 //!
 //! **Invariant: the outcome is a function of the spec alone: same spec and version, same outcome to the byte.**
 

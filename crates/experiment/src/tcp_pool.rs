@@ -154,8 +154,8 @@ impl Default for Block {
     }
 }
 
-/// Blocks of headers to use again. Boxed, because blocks move between flights and a block is a kilobyte.
-#[allow(clippy::vec_box)]
+/// Blocks of headers to use again.
+#[allow(clippy::vec_box, reason = "blocks move between flights, and a block is a kilobyte")]
 type Spare = Vec<Box<Block>>;
 
 /// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest

@@ -77,7 +77,7 @@ fn a_flow_that_the_core_limits_goes_to_the_lightpath_and_is_faster_there() {
     let rates = [FAST, 100_000_000, FAST, FAST, FAST];
     let outcome = run(&hybrid(rates, vec![elephant("backup", 1 << 24)], policy(), |_| {}));
     let managed = outcome.managed.as_ref().unwrap();
-    let entry = &managed.ledger[0];
+    let entry = &managed.move_log[0];
     assert_eq!((text(entry, "flow"), text(entry, "lightpath"), text(entry, "limit")), ("backup", "lambda", "C"));
     assert_eq!(text(entry, "reason"), "elephant");
     let (before, after) = (number(entry, "rate_before_bps"), number(entry, "rate_after_bps"));
@@ -96,7 +96,7 @@ fn a_flow_that_the_core_limits_goes_to_the_lightpath_and_is_faster_there() {
 #[test]
 fn a_flow_that_its_window_limits_loses_nothing_by_the_move() {
     let outcome = run(&hybrid([FAST; 5], vec![elephant("mirror", 200_000)], policy(), |_| {}));
-    let entry = &outcome.managed.as_ref().unwrap().ledger[0];
+    let entry = &outcome.managed.as_ref().unwrap().move_log[0];
     assert_eq!(text(entry, "limit"), "A");
     // 200 kB over 40 ms are 40 Mbit/s, over 24 ms 67.
     let (before, after) = (number(entry, "rate_before_bps"), number(entry, "rate_after_bps"));
@@ -120,15 +120,15 @@ fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
         }))
     };
     let (kept, moved) = (at(true), at(false));
-    let ledger = |outcome: &Outcome| outcome.managed.as_ref().unwrap().ledger.clone();
-    let refusals = ledger(&kept);
+    let move_log = |outcome: &Outcome| outcome.managed.as_ref().unwrap().move_log.clone();
+    let refusals = move_log(&kept);
     // The next decision is due when the dwell time of 10 s is over, not every second.
     assert!((1..=3).contains(&refusals.len()), "{refusals:?}");
     for entry in &refusals {
         assert_eq!(text(entry, "reason"), "refused", "{entry:?}");
         assert!(number(entry, "forecast_cost_bytes") > number(entry, "forecast_gain_bytes"), "{entry:?}");
     }
-    let there = &ledger(&moved)[0];
+    let there = &move_log(&moved)[0];
     assert_eq!(text(there, "reason"), "elephant", "{there:?}");
     assert!(number(there, "forecast_cost_bytes") > number(there, "forecast_gain_bytes"), "{there:?}");
     // The refusal avoids this loss: 817 packets come at once, and 500 have room.
@@ -137,8 +137,8 @@ fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
 
 /// Times at which flow `name` was moved, in either direction, s.
 fn moves_of(outcome: &Outcome, name: &str) -> Vec<f64> {
-    let ledger = &outcome.managed.as_ref().unwrap().ledger;
-    let of_it = ledger.iter().filter(|e| text(e, "flow") == name && text(e, "reason") != "refused");
+    let move_log = &outcome.managed.as_ref().unwrap().move_log;
+    let of_it = move_log.iter().filter(|e| text(e, "flow") == name && text(e, "reason") != "refused");
     of_it.map(|e| number(e, "at_s")).collect()
 }
 
@@ -153,7 +153,7 @@ fn a_flow_of_a_higher_priority_takes_the_place_of_a_lower_one_that_has_stayed_lo
     manager["lightpaths"][0]["capacity_bps"] = json!(200_000_000);
     let outcome = run(&hybrid(rates, vec![elephant("low", 1 << 24), high], manager, |_| {}));
     let managed = outcome.managed.as_ref().unwrap();
-    let reasons: Vec<_> = managed.ledger.iter().take(3).map(|e| (text(e, "flow"), text(e, "reason"))).collect();
+    let reasons: Vec<_> = managed.move_log.iter().take(3).map(|e| (text(e, "flow"), text(e, "reason"))).collect();
     assert_eq!(reasons, [("low", "elephant"), ("low", "preempted"), ("high", "elephant")]);
     assert_eq!(managed.metrics["preemptions"], Metric::Integer(1));
     let (low, high) = (moves_of(&outcome, "low"), moves_of(&outcome, "high"));
@@ -161,7 +161,7 @@ fn a_flow_of_a_higher_priority_takes_the_place_of_a_lower_one_that_has_stayed_lo
     assert!(low.windows(2).all(|pair| pair[1] - pair[0] >= 10.0), "{low:?}");
     assert_eq!(high, [low[1]]);
     // The cost of the move: back on the core's 100 Mbit/s it lacks the rate that it had on the lightpath.
-    assert!(number(&managed.ledger[1], "cost_bytes") > 1e7, "{:?}", managed.ledger[1]);
+    assert!(number(&managed.move_log[1], "cost_bytes") > 1e7, "{:?}", managed.move_log[1]);
 }
 
 #[test]
@@ -172,11 +172,11 @@ fn a_lightpath_that_is_cut_gives_its_flow_back_at_once_and_gets_it_again_when_it
     let cut = json!([event(8_250 * MS, "link_down"), event(20 * S, "link_up")]);
     let outcome = run(&hybrid(rates, vec![elephant("backup", 1 << 22)], policy(), |s| s["events"] = cut.clone()));
     let managed = outcome.managed.as_ref().unwrap();
-    let ledger: Vec<_> = managed.ledger.iter().map(|e| (text(e, "reason"), number(e, "at_s"))).collect();
-    assert_eq!(ledger.iter().map(|&(reason, _)| reason).collect::<Vec<_>>(), ["elephant", "failed", "elephant"]);
+    let move_log: Vec<_> = managed.move_log.iter().map(|e| (text(e, "reason"), number(e, "at_s"))).collect();
+    assert_eq!(move_log.iter().map(|&(reason, _)| reason).collect::<Vec<_>>(), ["elephant", "failed", "elephant"]);
     // Noticed at the next look, not at the end of the interval; set up again when it is mended, which takes 2 s.
-    assert_eq!(ledger[1].1, 8.3);
-    assert!(ledger[2].1 >= 22.0, "{ledger:?}");
+    assert_eq!(move_log[1].1, 8.3);
+    assert!(move_log[2].1 >= 22.0, "{move_log:?}");
     assert_eq!((&managed.metrics["failures"], &managed.metrics["set_ups"]), (&Metric::Integer(1), &Metric::Integer(2)));
 }
 
@@ -280,7 +280,7 @@ fn a_manager_that_may_hold_moves_without_a_duplicate_ack() {
     // 16 ms of 100 Mbit/s are 133 packets; nothing is lost.
     assert!((100.0..170.0).contains(&duplicates) && again > 50.0 && dropped == 0.0, "{duplicates} {again} {dropped}");
     assert_eq!(counts(&held), [0.0; 3]);
-    let (before, after) = (&plain.managed.as_ref().unwrap().ledger[0], &held.managed.as_ref().unwrap().ledger[0]);
+    let (before, after) = (&plain.managed.as_ref().unwrap().move_log[0], &held.managed.as_ref().unwrap().move_log[0]);
     assert_eq!((before.get("mitigation"), text(after, "mitigation"), text(after, "limit")), (None, "hold_buffer", "B"));
     assert!(number(before, "forecast_cost_bytes") >= 199_000.0, "{before:?}");
     // 19 us less than the routers' D is no pause worth a packet.
@@ -312,7 +312,7 @@ fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refu
         }))
     };
     let difference = 98 * MS + 19_290;
-    let first = |outcome: &Outcome| outcome.managed.as_ref().unwrap().ledger[0].clone();
+    let first = |outcome: &Outcome| outcome.managed.as_ref().unwrap().move_log[0].clone();
     let (plain, held) = (first(&at(None)), first(&at(Some(mitigations(difference, true, None)))));
     // A hold changes when the surplus comes, not how much it is.
     assert_eq!((text(&plain, "reason"), text(&held, "reason")), ("refused", "refused"));
@@ -335,7 +335,7 @@ fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refu
 fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
     let after = |restore: Option<u64>| {
         let outcome = limited_by_the_sender(Some(mitigations(DIFFERENCE, false, Some(restore))));
-        let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();
+        let entry = outcome.managed.as_ref().unwrap().move_log[0].clone();
         assert_eq!(text(&entry, "mitigation"), "cwnd_reduction", "{entry:?}");
         // 600 kB are 414 packets, of which 333 are in flight: 81 wait before the sender's line. They come to the router
         // after the move, and no buffer holds them.
@@ -388,16 +388,16 @@ fn hold_buffers_that_let_go_for_one_line_share_it() {
     for windows in [vec![326_000; 4], vec![650_000, 330_000, 165_000, 158_000]] {
         let dropped = |line| {
             let outcome = sharing_the_receivers_line(&windows, 0, line);
-            let ledger = &outcome.managed.as_ref().unwrap().ledger;
+            let move_log = &outcome.managed.as_ref().unwrap().move_log;
             let at: Vec<_> =
-                ledger.iter().map(|e| (text(e, "reason"), text(e, "mitigation"), number(e, "at_s"))).collect();
+                move_log.iter().map(|e| (text(e, "reason"), text(e, "mitigation"), number(e, "at_s"))).collect();
             assert!(
                 at.len() == 4
                     && at.iter().all(|&(r, mitigation, s)| (r, mitigation, s) == ("elephant", "hold_buffer", at[0].2)),
                 "{at:?}"
             );
-            let lost = ledger.iter().map(|entry| number(entry, "forecast_lost_packets")).sum::<f64>();
-            let least = ledger.iter().map(|entry| number(entry, "least_rate_bps")).sum::<f64>();
+            let lost = move_log.iter().map(|entry| number(entry, "forecast_lost_packets")).sum::<f64>();
+            let least = move_log.iter().map(|entry| number(entry, "least_rate_bps")).sum::<f64>();
             (number(&outcome.links[3], "dropped_packets"), lost, least)
         };
         // Each at the whole rate: r3 has to take what all keep back. In turn: nothing waits there that did not before.
@@ -414,7 +414,7 @@ fn what_is_let_go_leaves_the_line_to_what_is_on_it() {
     // of the 450 at r3.
     let at = |line| {
         let outcome = sharing_the_receivers_line(&[687_000], 50, line);
-        let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();
+        let entry = outcome.managed.as_ref().unwrap().move_log[0].clone();
         assert_eq!(
             (text(&entry, "reason"), text(&entry, "mitigation"), text(&entry, "limit")),
             ("elephant", "hold_buffer", "D")

@@ -56,10 +56,10 @@ pub(crate) struct CodelParams {
 /// State of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Codel {
-    /// When the delay will have been above the target for an interval; 0: it is not above.
+    /// Time at which the delay will have been above the target for an interval; 0: it is not above.
     first_above: u64,
     dropping: bool,
-    /// When the next drop is due, in the dropping state.
+    /// Time at which the next drop is due, in the dropping state.
     drop_next: u64,
     /// Drops since dropping began.
     count: u64,

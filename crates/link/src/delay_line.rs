@@ -45,7 +45,7 @@ impl<P> DelayLine<P> {
         }
     }
 
-    /// When the next packet arrives.
+    /// Time at which the next packet arrives.
     pub fn due(&self) -> u64 {
         match self {
             DelayLine::Ordered { ring, .. } => ring.head_time(),

@@ -17,13 +17,13 @@ use units::{Rate, Time};
 
 /// A FIFO link with one pending event: the arrival of its oldest packet.
 pub struct FifoLink<P> {
-    /// When the oldest packet arrives at the far end (or is noticed to be lost).
+    /// Time at which the oldest packet arrives at the far end (or is noticed to be lost).
     due: u64,
     /// Packets with their departures; `u64::MAX` for those that wait while the link is down.
     ring: Ring<P>,
     transmitter: Serializer,
     waiting_bytes: u64,
-    /// When the first waiting packet starts: when the packet before it has left. Undefined when none waits.
+    /// Time at which the first waiting packet starts, as the one before it has left. Undefined when none waits.
     next_start: u64,
     limit_packets: u64,
     limit_bytes: u64,
@@ -189,7 +189,7 @@ impl<P: Packet> FifoLink<P> {
         packet
     }
 
-    /// When the oldest packet would arrive if none were before it.
+    /// Time at which the oldest packet would arrive if none were before it.
     #[inline]
     fn head_due(&self) -> u64 {
         self.ring.head_time().saturating_add(self.delay)

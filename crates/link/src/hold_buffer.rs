@@ -129,7 +129,7 @@ impl<P: Packet> HoldBuffer<P> {
         std::mem::take(&mut self.stats)
     }
 
-    /// When the oldest packet leaves, or may ask for a grant.
+    /// Time at which the oldest packet leaves, or may ask for a grant.
     pub(crate) fn due(&self) -> u64 {
         self.grant.unwrap_or_else(|| self.ring.head_time())
     }
@@ -203,7 +203,7 @@ impl<P: Packet> HoldBuffer<P> {
         Some(packet)
     }
 
-    /// When a packet that arrives at `now` may leave; 0 once the delay is gone.
+    /// Time at which a packet that arrives at `now` may leave; 0 once the delay is gone.
     fn open_at(&mut self, now: u64) -> u64 {
         let Some(Plan { delay, share_ppm }) = self.plan else { return 0 };
         let since = now.saturating_sub(self.begin);

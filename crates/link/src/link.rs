@@ -30,8 +30,7 @@ pub struct LinkEvent<P> {
 /// Times handed in must not go back. A caller that is late (a real clock) gets what was due by then; a packet's time
 /// on the link is computed from its own arrival, not from the call. `pacers` are those of the network: only a hold
 /// buffer uses them.
-// Links are few and in constant use: a pointer to the FIFO would cost every packet a load.
-#[allow(clippy::large_enum_variant)]
+#[allow(clippy::large_enum_variant, reason = "links are few: a pointer to the FIFO would cost every packet a load")]
 pub enum Link<P> {
     /// Drop-tail with a configuration that never changes.
     Precomputed(PrecomputedLink<P>),
@@ -42,7 +41,7 @@ pub enum Link<P> {
 }
 
 /// A link whose rate, delay, loss and state may change while packets are inside.
-#[allow(clippy::large_enum_variant)]
+#[allow(clippy::large_enum_variant, reason = "links are few: a pointer to the FIFO would cost every packet a load")]
 pub enum VariableLink<P> {
     /// Drop-tail or RED without jitter.
     Fifo(FifoLink<P>),

@@ -58,7 +58,7 @@ pub struct PrecomputedLink<P> {
     /// Packets left here until they reach the far end, with their arrival times.
     arriving: Ring<P, ()>,
     waiting_bytes: u64,
-    /// When the first waiting packet starts. Undefined when none waits.
+    /// Time at which the first waiting packet starts. Undefined when none waits.
     next_start: u64,
     limit_packets: u64,
     limit_bytes: u64,

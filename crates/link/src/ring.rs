@@ -9,8 +9,7 @@
 //! **Invariant: `len` packets lie between the cursors `head` and `tail`, the last `waiting` of them from
 //! `first_waiting` on; all other slots hold no packet. Blocks live until the ring is dropped.**
 
-// The one place of the crate that needs it; what is public here is safe to call in any order.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "the one place of the crate; what is public here is safe to call in any order")]
 
 use std::mem::MaybeUninit;
 use std::ptr;

@@ -41,7 +41,7 @@ impl Serializer {
         Serializer { free_at: 0, early: 0, rate: rate.0, last: NOTHING, cache: Box::new([NOTHING; CACHE]) }
     }
 
-    /// When the line is free for the next packet; `u64::MAX` while halted.
+    /// Time at which the line is free for the next packet; `u64::MAX` while halted.
     #[inline]
     pub fn free_at(&self) -> u64 {
         self.free_at

@@ -62,7 +62,7 @@ fn disk_describe<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict
 /// Plays a trace to a disk; see `storage::disk::replay`. ValueError says what is wrong.
 #[pyfunction]
 #[pyo3(signature = (trace, format, disk_text, scheduler, closed, device, out_of_range, time_scale_e6))]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
 fn disk_replay<'py>(
     py: Python<'py>,
     trace: &str,
@@ -81,7 +81,7 @@ fn disk_replay<'py>(
         "wrap" => OutOfRange::Wrap,
         _ => OutOfRange::Refuse,
     };
-    let plan = ReplayPlan { scheduler, closed, device, beyond: out_of_range, slowdown_e6: time_scale_e6 };
+    let plan = ReplayPlan { scheduler, closed, device, out_of_range, time_scale_e6 };
     let report = py.detach(|| {
         let reader = storage::stream(trace, Format::asked(format).map_err(error::value)?).map_err(error::value)?;
         disk::replay(reader, &target, &plan).map_err(error::replay)
@@ -91,7 +91,7 @@ fn disk_replay<'py>(
     dict.set_item("scheduler", scheduler.name())?;
     dict.set_item("disks", report.disks)?;
     dict.set_item("bytes", report.bytes)?;
-    dict.set_item("out_of_range", report.beyond)?;
+    dict.set_item("out_of_range", report.out_of_range)?;
     dict.set_item("others", report.others)?;
     dict.set_item("span_ns", report.span_ns)?;
     dict.set_item("most_outstanding", report.most_outstanding)?;

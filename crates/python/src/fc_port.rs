@@ -63,7 +63,7 @@ impl FcPort {
     }
 
     /// The ports that the name server shows: address, port's name, node's name, parts in SCSI.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python gets")]
     fn ports(
         &mut self,
         py: Python<'_>,
@@ -134,7 +134,7 @@ impl FcPort {
     }
 
     /// The loads that came: sender's address, load's number, frames that the sender says it sent, result.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "a tuple is what Python gets")]
     fn received<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, u32, Option<u64>, Bound<'py, PyDict>)>> {
         let loads = self.port.received().into_iter();
         loads.map(|one| Ok((one.from.to_string(), one.load, one.sent, result_dict(py, &one.result)?))).collect()

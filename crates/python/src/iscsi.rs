@@ -65,7 +65,7 @@ impl IscsiServer {
     /// Opens the files `luns` (path, read only, shared, block bytes) and listens on `portals`. OSError names what
     /// cannot be opened, BlockingIOError a file that is in use.
     #[new]
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
     #[pyo3(signature = (
         name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, congestion_control=None
     ))]
@@ -198,7 +198,7 @@ fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
     address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns,
     seed, congestion_control=None, wait_for_termination=None
 ))]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
 fn iscsi_bench(
     py: Python<'_>,
     address_text: &str,

@@ -2,12 +2,11 @@
 
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
-// The binding may read the clock: the times of callbacks to Python are no part of a result.
-#[allow(clippy::disallowed_types)]
+#[allow(clippy::disallowed_types, reason = "the times of callbacks to Python are no part of a result")]
 use std::time::{Duration, Instant};
 
 /// A Python callable, or none, called at most once per interval with (now, end) in ns.
-#[allow(clippy::disallowed_types)]
+#[allow(clippy::disallowed_types, reason = "the time of the last call")]
 pub(crate) struct Progress {
     callable: Option<Py<PyAny>>,
     interval: Duration,
@@ -15,7 +14,7 @@ pub(crate) struct Progress {
     raised: Option<PyErr>,
 }
 
-#[allow(clippy::disallowed_types, clippy::disallowed_methods)]
+#[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "reads the clock between callbacks")]
 impl Progress {
     pub fn new(callable: Option<Py<PyAny>>, interval_s: f64) -> Progress {
         let interval = Duration::try_from_secs_f64(interval_s).unwrap_or(Duration::ZERO);

@@ -149,7 +149,7 @@ fn manager(py: Python<'_>, managed: ManagerOutcome) -> PyResult<Py<PyDict>> {
     let whole = PyDict::new(py);
     whole.set_item("metrics", dict(py, &managed.metrics)?)?;
     whole.set_item("lightpaths", all(&managed.lightpaths)?)?;
-    whole.set_item("move_log", all(&managed.ledger)?)?;
+    whole.set_item("move_log", all(&managed.move_log)?)?;
     whole.set_item("timeline", timeline)?;
     Ok(whole.unbind())
 }

@@ -39,7 +39,7 @@ pub struct EventQueue {
     /// Entries `0..len`, then [`VACANT`] up to a full family.
     heap: Vec<Entry>,
     len: usize,
-    /// When each source is due, ns; `u64::MAX` = idle. An entry of another time is stale.
+    /// Time at which each source is due, ns; `u64::MAX` = idle. An entry of another time is stale.
     due: Vec<u64>,
 }
 
@@ -67,7 +67,7 @@ impl EventQueue {
         }
     }
 
-    /// When `source` is due; [`Time::NEVER`] when it is idle.
+    /// Time at which `source` is due; [`Time::NEVER`] when it is idle.
     #[inline]
     pub fn due(&self, source: u32) -> Time {
         Time(self.due[source as usize])

@@ -118,7 +118,7 @@ impl<P: Packet + Routed> Network<P> {
         &mut self.links
     }
 
-    /// When the next event happens; [`Time::NEVER`] when none is pending.
+    /// Time at which the next event happens; [`Time::NEVER`] when none is pending.
     #[inline]
     pub fn next_event(&mut self) -> Time {
         self.queue.peek().map_or(Time::NEVER, |(time, _)| time)

@@ -55,11 +55,11 @@ enum Change {
 struct Case {
     links: Vec<LinkConfig>,
     routes: Vec<Vec<usize>>,
-    /// When, on which route, how many bytes.
+    /// Time, route, bytes.
     sends: Vec<(u64, usize, u32)>,
-    /// When, which link, what.
+    /// Time, link, change.
     changes: Vec<(u64, usize, Change)>,
-    /// When, which route, over which links from then on.
+    /// Time, route, its links from then on.
     moves: Vec<(u64, usize, Vec<usize>)>,
     /// Times at which queues are read.
     samples: Vec<u64>,

@@ -1,8 +1,8 @@
 //! The specification of one run, as a front hands it to a backend: JSON, every quantity an integer in the unit of its
 //! name.
 //!
-//! What it does: defines [`RunSpec`] and its parts, one subject per file, and their JSON Schema. What it does
-//! not: check that the parts fit each other (`experiment`), or build a run of them.
+//! The crate defines [`RunSpec`] and its parts, one subject per file, and their JSON Schema. It does not check that the
+//! parts fit each other (`experiment`), or build a run of them.
 //!
 //! **Invariant: a specification is complete. Its writer resolves every default, so that a stored one says all.**
 

@@ -35,9 +35,9 @@ pub struct Manager {
     policy: Policy,
     table: FlowTable,
     lightpaths: Vec<Lightpath>,
-    /// When flows returned to IP.
+    /// Time at which flows returned to IP.
     decided: BTreeMap<FlowKey, Time>,
-    /// When a refusal of a flow was last logged.
+    /// Time at which a refusal of a flow was last logged.
     refused: BTreeMap<FlowKey, Time>,
     decisions: VecDeque<Decision>,
     move_log: MoveLog,
@@ -63,7 +63,7 @@ impl Manager {
         }
     }
 
-    /// When the present interval ends.
+    /// Time at which the present interval ends.
     pub fn poll_timeout(&self) -> Time {
         self.next
     }

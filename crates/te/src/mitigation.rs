@@ -67,8 +67,8 @@ pub struct Pacing {
 }
 
 impl HoldConfig {
-    /// When the hold of a flow of `rate` that begins at `now` has drained; never where the drain rate is no faster
-    /// than arrivals.
+    /// Time at which the hold of a flow of `rate` that begins at `now` has drained; never where the drain rate is no
+    /// faster than arrivals.
     pub(crate) fn empty_at(&self, now: Time, rate: Rate) -> Time {
         let come = Rate(rate.0.saturating_add(self.pacing.held_rate.0));
         let gains = self.line.0.saturating_sub(come.0);

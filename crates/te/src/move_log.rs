@@ -40,7 +40,7 @@ pub struct Observation {
 /// A move to a lightpath, a return to IP, or a refused move.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecord {
-    /// When it was decided.
+    /// Time at which it was decided.
     pub at: Time,
     /// The flow.
     pub flow: FlowKey,
@@ -68,7 +68,7 @@ pub struct MoveRecord {
     pub cost: Option<Size>,
     /// Standard error of `cost` by sampling, of the rate before and after.
     pub cost_error: Option<Size>,
-    /// When the deficit was largest, after the move. None when there was no deficit.
+    /// Time at which the deficit was largest, after the move. None when there was no deficit.
     pub cost_at: Option<Span>,
     /// Packets of any flow lost at the egress of the merging router during the observation.
     pub lost_packets: Option<u64>,
@@ -81,7 +81,7 @@ pub struct MoveRecord {
     /// `relief`, and the bytes delivered beyond the rate before the move, until the flow left the lightpath. The
     /// deficit counts in `cost` alone: the net benefit is `gain` less `cost`.
     pub gain: Size,
-    /// When the flow left the lightpath.
+    /// Time at which the flow left the lightpath.
     pub left_at: Option<Time>,
 }
 

@@ -1,7 +1,7 @@
 //! Time, rate and size as integer newtypes, with the text forms people write.
 //!
-//! What it does: arithmetic that cannot mix units, parsing of "25ms", "1Gbit/s", "8MB", "8MiB",
-//! printing of the same; distributions of durations. What it does not: floats but to print, calendars, clocks.
+//! Scope: arithmetic that cannot mix units, parsing of "25ms", "1Gbit/s", "8MB", "8MiB", printing of the same;
+//! distributions of durations. Out of scope: floats but to print, calendars, clocks.
 //!
 //! **Invariant: inside, every quantity is an integer of one fixed unit (ns, bit/s, bytes); text needs a unit.**
 

@@ -1,10 +1,10 @@
 //! Bytes on real wires: views and builders of packets, and capture files.
 //!
-//! What it does: IPv4 and TCP headers as plain values that parse from and emit to bytes ([`Ipv4Header`],
-//! [`TcpHeader`]), a conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]),
-//! pcapng files that Wireshark reads ([`pcapng`]), iSCSI PDUs ([`iscsi`]), and Fibre Channel ([`fc`]) with what carries
-//! it: Ethernet ([`fcoe`], [`fip`], [`pause`]) and TCP ([`encapsulation`], [`ifcp`], [`fcip`]), and the name service of
-//! gateways ([`isns`]). What it does not: fragments, IPv6, files (any `std::io::Write` will do).
+//! Scope: IPv4 and TCP headers as plain values that parse from and emit to bytes ([`Ipv4Header`], [`TcpHeader`]), a
+//! conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]), pcapng files that
+//! Wireshark reads ([`pcapng`]), iSCSI PDUs ([`iscsi`]), and Fibre Channel ([`fc`]) with what carries it: Ethernet
+//! ([`fcoe`], [`fip`], [`pause`]) and TCP ([`encapsulation`], [`ifcp`], [`fcip`]), and the name service of gateways
+//! ([`isns`]). Out of scope: fragments, IPv6, files (any `std::io::Write` will do).
 //!
 //! **Invariant: what is emitted parses back to the same value, and its checksums are right.**
 

@@ -107,7 +107,7 @@ class Cell:
 
     @property
     def back_s(self) -> float | None:
-        """When the flow was back at `BACK` of the new limit, since the move."""
+        """Time at which the flow was back at `BACK` of the new limit, since the move."""
         return self.known.back_s(BACK * self.new_limit_bps)
 
     @property

@@ -17,7 +17,7 @@ def mega(value: float | None) -> str:
 
 
 def row(entry: dict[str, Any]) -> tuple[str, ...]:
-    """Return a ledger entry as the table shows it."""
+    """Return an entry of the move log as the table shows it."""
     return (
         str(entry["flow"]),
         str(entry["reason"]),
@@ -35,8 +35,8 @@ def row(entry: dict[str, Any]) -> tuple[str, ...]:
 def measured_of(record: Record) -> dict[str, float]:
     """Return the claim's quantities of a run."""
     managed: dict[str, Any] = record.manager or {}
-    ledger = managed["move_log"]
-    onto = {entry["flow"]: entry for entry in ledger if entry["reason"] == "elephant"}
+    move_log = managed["move_log"]
+    onto = {entry["flow"]: entry for entry in move_log if entry["reason"] == "elephant"}
     # The named flows of the scenario are its elephants; the crowd's flows have a number behind the crowd's name.
     elephants = [str(flow["name"]) for flow in record.flows]
     (lightpath,) = managed["lightpaths"]
@@ -62,7 +62,7 @@ def manager(results: PaperResults) -> Evaluation:
     entries = (record.manager or {})["move_log"]
     table = Table(
         CLAIM,
-        "The manager's ledger",
+        "The manager's move log",
         heads,
         tuple(row(entry) for entry in entries),
         "Rates in Mbit/s, costs and gains in MB. A dash: not measured, because the flow was over.",

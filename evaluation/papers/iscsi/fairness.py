@@ -45,7 +45,7 @@ class Sharing:
     ftp: Floats
     """The same of the FTP sender; NaN before its start."""
     both_s: tuple[float, float]
-    """When both are there."""
+    """Begin and end of the time in which both are there."""
 
     @classmethod
     def of(cls, record: Record, series: Series) -> Sharing:

@@ -75,7 +75,7 @@ pub fn is_registered(name: &str) -> bool {
 
 /// Returns whether it has gone, or goes within 2 s: a compiler that another test has just begun holds every descriptor
 /// until it is executed.
-#[allow(clippy::disallowed_methods)]
+#[allow(clippy::disallowed_methods, reason = "waits for another process")]
 pub fn goes(name: &str) -> bool {
     (0..200).any(|_| {
         let gone = !is_registered(name);

@@ -1,6 +1,5 @@
 //! A sender reduced to what congestion control sees: rounds of ACKs over a path of one RTT, losses on demand.
-// Each test file uses its own part.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use congestion::{find, AckSample, CaState, Controller};
 use std::collections::BTreeMap;

@@ -84,9 +84,9 @@ impl Sources {
                 let stream = volume.stream(self.seed);
                 Ok(Requests::Postmark(Postmark::new(*files, least, most, *transactions, stream)))
             }
-            SourceSpec::Trace { trace, timed, device, out_of_range: beyond } => {
+            SourceSpec::Trace { trace, timed, device, out_of_range } => {
                 let all = self.read(trace)?;
-                let fitted = fit(volume, trace, &all, *device, *beyond, unit_blocks)?;
+                let fitted = fit(volume, trace, &all, *device, *out_of_range, unit_blocks)?;
                 Ok(Requests::Trace(Traced::new(Player::new(fitted, trace.time_scale_e6, trace.looped), *timed)))
             }
         }
@@ -137,7 +137,7 @@ fn fit(
     spec: &TraceSpec,
     trace: &Trace,
     device: Option<u32>,
-    beyond: OutOfRangeSpec,
+    out_of_range: OutOfRangeSpec,
     unit_blocks: u64,
 ) -> Result<Trace, RunError> {
     let mut fitted = Vec::with_capacity(trace.requests.len());
@@ -155,7 +155,7 @@ fn fit(
             );
         }
         if request.lba.saturating_add(blocks) > unit_blocks {
-            match beyond {
+            match out_of_range {
                 OutOfRangeSpec::Skip => continue,
                 OutOfRangeSpec::Wrap if blocks <= unit_blocks => {
                     request.lba = (request.lba % unit_blocks).min(unit_blocks - blocks);

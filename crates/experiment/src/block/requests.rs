@@ -52,7 +52,7 @@ pub enum Requests {
 
 impl Mix {
     /// A source with `left` requests to come.
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "the keys of the specification, one by one")]
     pub fn new(
         reads_e6: u32,
         blocks: u32,

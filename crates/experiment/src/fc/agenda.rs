@@ -1,4 +1,4 @@
-//! When each of many parties has something to do.
+//! Times at which each of many parties has something to do.
 
 use std::collections::BTreeSet;
 use units::Time;

@@ -25,7 +25,7 @@ pub struct Gateways<P> {
     unsent_bytes: [u64; 2],
     /// Age of a frame at the other gateway, since it entered the first, above which it is discarded.
     transit: Option<Span>,
-    /// When each pair has something to do.
+    /// Time at which each pair has something to do.
     agenda: Agenda,
     /// Ends of connections whose TCP has something new to send.
     pumps: Vec<(usize, Side)>,
@@ -35,7 +35,7 @@ pub struct Gateways<P> {
     /// By pair: nothing more comes of it.
     over: Vec<bool>,
     done_at: Option<Time>,
-    /// When TCP gave up the first connection that it did.
+    /// Time at which TCP gave up the first connection that it did.
     lost_at: Option<Time>,
 }
 

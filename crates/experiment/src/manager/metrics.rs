@@ -12,7 +12,7 @@ pub struct ManagerOutcome {
     /// Of each lightpath, in the order of the spec.
     pub lightpaths: Vec<Metrics>,
     /// Each move and refusal, in order.
-    pub ledger: Vec<Metrics>,
+    pub move_log: Vec<Metrics>,
     /// A row per interval and lightpath.
     pub timeline: Timeline,
 }
@@ -40,7 +40,7 @@ pub struct Timeline {
 
 /// Returns the outcome of `manager` since `begin`, with the `names` of its `flows` and of its `lightpaths`.
 pub fn outcome(manager: &Manager, begin: Time, names: &[&str], lightpaths: &[&str], flows: usize) -> ManagerOutcome {
-    let ledger = manager.move_log().records();
+    let move_log = manager.move_log().records();
     let name = |entry: &MoveRecord| names[entry.flow as usize].to_owned();
     let lightpath = |index: usize| lightpaths[index].to_owned();
     let mut timeline = Timeline::default();
@@ -57,7 +57,7 @@ pub fn outcome(manager: &Manager, begin: Time, names: &[&str], lightpaths: &[&st
     ManagerOutcome {
         metrics: totals(manager, flows),
         lightpaths: (0..lightpaths.len()).map(|i| of_lightpath(manager, i, lightpath(i))).collect(),
-        ledger: ledger.iter().map(|e| of_entry(e, begin, name(e), lightpath(e.lightpath))).collect(),
+        move_log: move_log.iter().map(|e| of_entry(e, begin, name(e), lightpath(e.lightpath))).collect(),
         timeline,
     }
 }

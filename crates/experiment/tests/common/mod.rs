@@ -1,6 +1,6 @@
 //! Specs for tests: a dumbbell with knobs, as the Python front would hand it over.
 
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};

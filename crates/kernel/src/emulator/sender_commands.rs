@@ -51,7 +51,7 @@ impl Command {
 /// A command that was given, or was to be.
 #[derive(Clone, Debug)]
 pub struct IssuedCommand {
-    /// Index of the event in the spec; behind those, of the move in the manager's ledger.
+    /// Index of the event in the spec; behind those, of the move in the manager's move log.
     pub event: usize,
     /// Index of the flow.
     pub flow: usize,

@@ -25,7 +25,7 @@ fn stream(links: Vec<LinkConfig>, count: u64, moves: &[(u64, &[usize])]) -> Case
     }
 }
 
-/// When each probe arrives; as links with events of their own and as precomputed links.
+/// Time at which each probe arrives; as links with events of their own and as precomputed links.
 fn arrivals(case: &Case) -> Vec<(u64, u64)> {
     let (alone, ahead) = (run(case, false, UNBOUNDED).0, run(case, true, UNBOUNDED).0);
     assert_eq!(alone, ahead);

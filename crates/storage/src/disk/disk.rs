@@ -68,15 +68,15 @@ struct QueuedRequest {
 /// A request that is done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Completion {
-    /// When.
+    /// Time of its end.
     pub done: Time,
     /// Its number among all requests of the disk, by which equal times are told apart.
     number: u64,
     /// As given with the request.
     pub id: u64,
-    /// When it came.
+    /// Time of its arrival.
     pub arrived: Time,
-    /// When the device took it.
+    /// Time at which the device took it.
     pub began: Time,
     /// True if it was a read.
     pub read: bool,
@@ -118,7 +118,7 @@ impl Disk {
         self.waiting.len() + self.serving.len()
     }
 
-    /// When all writes that are completed are on the medium (what SYNCHRONIZE CACHE waits for).
+    /// Time at which all writes that are completed are on the medium (what SYNCHRONIZE CACHE waits for).
     pub fn durable_at(&self, now: Time) -> Time {
         match &self.device {
             Device::Drive(drive) => Time(drive.durable_at(now.0)),

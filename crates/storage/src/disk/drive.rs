@@ -37,7 +37,7 @@ pub struct Drive {
     segments: Segments,
     /// True if the request before was a read.
     after_read: bool,
-    /// When each block of the current read is in the buffer; kept to spare its allocation.
+    /// Time at which each block of the current read is in the buffer; kept to spare its allocation.
     ready: Vec<u64>,
 }
 
@@ -83,8 +83,8 @@ impl Drive {
         self.arm.cylinder
     }
 
-    /// When everything that was acknowledged is on the medium: at the latest of `now` and the end of what is being
-    /// written.
+    /// Time at which everything that was acknowledged is on the medium: at the latest of `now` and the end of what is
+    /// being written.
     pub fn durable_at(&self, now: u64) -> u64 {
         match self.busy {
             BackgroundTask::Writing { until, .. } => until.max(now),

@@ -61,7 +61,7 @@ impl FlashSpec {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flash {
     spec: FlashSpec,
-    /// When each die is free, channel by channel.
+    /// Time at which each die is free, channel by channel.
     dies: Vec<u64>,
     channels: Vec<u64>,
     host: u64,

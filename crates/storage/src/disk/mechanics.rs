@@ -25,9 +25,9 @@ impl Arm {
 pub struct TrackRun {
     pub first: u64,
     pub run: Run,
-    /// When the arm is on the track, ns.
+    /// Time at which the arm is on the track, ns.
     pub arrives: u64,
-    /// When the first block begins to pass, ns.
+    /// Time at which the first block begins to pass, ns.
     pub begins: u64,
 }
 
@@ -88,12 +88,12 @@ impl DriveSpec {
         u64::from(self.layout.locate(block).sector - stay.run.place.sector)
     }
 
-    /// When a block of a stay begins to pass.
+    /// Time at which a block of a stay begins to pass.
     pub fn pass_begins(&self, stay: &TrackRun, block: u64) -> u64 {
         stay.begins + self.passing_ns(stay.run.place.zone, self.sectors_to(stay, block))
     }
 
-    /// When a block of a stay has passed.
+    /// Time at which a block of a stay has passed.
     pub fn pass_ends(&self, stay: &TrackRun, block: u64) -> u64 {
         stay.begins + self.passing_ns(stay.run.place.zone, self.sectors_to(stay, block) + 1)
     }

@@ -6,7 +6,7 @@
 
 mod cheetah_9lp;
 mod demerit;
-#[allow(clippy::module_inception)]
+#[allow(clippy::module_inception, reason = "the file of a disk, among those of its parts")]
 mod disk;
 mod disksim;
 mod drive;

@@ -33,9 +33,9 @@ pub struct ReplayPlan {
     /// Only the requests to this device.
     pub device: Option<u32>,
     /// Handling of requests beyond the end of the disk.
-    pub beyond: OutOfRange,
+    pub out_of_range: OutOfRange,
     /// Factor on times, 10^-6; above zero.
-    pub slowdown_e6: u64,
+    pub time_scale_e6: u64,
 }
 
 /// Response and service times of one kind of request, ns.
@@ -59,7 +59,7 @@ pub struct ReplayReport {
     /// Disks that were played to.
     pub disks: usize,
     /// Requests that went beyond the disk and were left out or wrapped.
-    pub beyond: u64,
+    pub out_of_range: u64,
     /// Requests of other devices, where one was asked for.
     pub others: u64,
     /// From the first arrival to the last completion, ns.
@@ -145,7 +145,7 @@ impl ReplayRun<'_> {
         }
         let Some(extent) = self.extent(request)? else { return Ok(()) };
         let began = *self.began.get_or_insert(request.arrival_ns);
-        let scaled = u128::from(request.arrival_ns - began) * u128::from(self.plan.slowdown_e6) / 1_000_000;
+        let scaled = u128::from(request.arrival_ns - began) * u128::from(self.plan.time_scale_e6) / 1_000_000;
         let mut at = u64::try_from(scaled).unwrap_or(u64::MAX / 2);
         if let Some(most) = self.plan.closed {
             while self.under_way >= most {
@@ -184,8 +184,8 @@ impl ReplayRun<'_> {
         if inside {
             return Ok(Some(Extent { block: request.lba, blocks, kind }));
         }
-        self.report.beyond += 1;
-        match self.plan.beyond {
+        self.report.out_of_range += 1;
+        match self.plan.out_of_range {
             OutOfRange::Skip => Ok(None),
             OutOfRange::Wrap if blocks <= size => {
                 let block = (request.lba % size).min(size - blocks);
@@ -234,7 +234,7 @@ impl ReplayRun<'_> {
                 Some(device) if report.others > 0 => {
                     format!("no request to device {device}; there are {} to others", report.others)
                 }
-                _ if report.beyond > 0 => format!("all {} requests go beyond the disk", report.beyond),
+                _ if report.out_of_range > 0 => format!("all {} requests go beyond the disk", report.out_of_range),
                 _ => "no request in the trace".to_owned(),
             };
             return Err(ReplayError::Plan(what));
@@ -265,8 +265,8 @@ mod tests {
             scheduler: Scheduler::Fcfs,
             closed: None,
             device: None,
-            beyond: OutOfRange::Refuse,
-            slowdown_e6: 1_000_000,
+            out_of_range: OutOfRange::Refuse,
+            time_scale_e6: 1_000_000,
         }
     }
 
@@ -290,13 +290,13 @@ mod tests {
     fn every_request_is_counted_once_with_its_kind() {
         let report = play(&requests(), &plan()).unwrap();
         assert_eq!((report.reads.response.count(), report.writes.response.count()), (266, 134));
-        assert_eq!((report.disks, report.bytes, report.beyond), (2, 400 * 4096, 0));
+        assert_eq!((report.disks, report.bytes, report.out_of_range), (2, 400 * 4096, 0));
         // Each disk has a request every 18 ms, which it serves in half of that.
         let mean = report.reads.response.mean().unwrap();
         assert!((8e6..14e6).contains(&mean), "{mean}");
         assert!(report.busy.unwrap() > 0.2 && report.busy.unwrap() < 0.9);
         // Four times as slow it lasts four times as long; a device alone is served as it was beside the other.
-        let slow = play(&requests(), &ReplayPlan { slowdown_e6: 4_000_000, ..plan() }).unwrap();
+        let slow = play(&requests(), &ReplayPlan { time_scale_e6: 4_000_000, ..plan() }).unwrap();
         assert!(slow.span_ns > 3 * report.span_ns && slow.busy < report.busy);
         let alone = play(&requests(), &ReplayPlan { device: Some(0), ..plan() }).unwrap();
         assert_eq!((alone.disks, alone.others), (1, 200));
@@ -322,10 +322,10 @@ mod tests {
         all.push(request(u64::MAX / 4, 0, 99_999_999_999, Kind::Read));
         let error = play(&all, &plan()).unwrap_err();
         assert!(error.contains("request 401: sectors 99999999999"), "{error}");
-        let skipped = play(&all, &ReplayPlan { beyond: OutOfRange::Skip, ..plan() }).unwrap();
-        assert_eq!((skipped.beyond, skipped.reads.response.count()), (1, 266));
-        let wrapped = play(&all, &ReplayPlan { beyond: OutOfRange::Wrap, ..plan() }).unwrap();
-        assert_eq!((wrapped.beyond, wrapped.reads.response.count()), (1, 267));
+        let skipped = play(&all, &ReplayPlan { out_of_range: OutOfRange::Skip, ..plan() }).unwrap();
+        assert_eq!((skipped.out_of_range, skipped.reads.response.count()), (1, 266));
+        let wrapped = play(&all, &ReplayPlan { out_of_range: OutOfRange::Wrap, ..plan() }).unwrap();
+        assert_eq!((wrapped.out_of_range, wrapped.reads.response.count()), (1, 267));
         let none = play(&all, &ReplayPlan { device: Some(9), ..plan() }).unwrap_err();
         assert!(none.contains("no request to device 9"), "{none}");
         assert!(play(&[], &plan()).unwrap_err().contains("no request"));

@@ -12,7 +12,7 @@ pub struct Transfer<'a> {
     disconnect_ns: u64,
     /// Blocks that have gone.
     pub done: u64,
-    /// When the bus is free for the next, ns.
+    /// Time at which the bus is free for the next, ns.
     pub at: u64,
     connected: bool,
 }

@@ -151,7 +151,7 @@ pub(super) fn report(cdb: &Cdb) -> Result<Vec<u8>, Sense> {
             let length = (command.usage.len() as u16 + 1).to_be_bytes();
             data.extend_from_slice(&[0, if timeouts { 0x83 } else { 3 }, length[0], length[1], opcode]);
             data.extend_from_slice(command.usage);
-            // The action stands in the usage as it has to be.
+            // The usage has the value of the action, not a mask.
             if let Some(action) = command.action {
                 data[5] = data[5] & !0x1f | action;
             }

@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// When a command may begin.
+/// Commands that have to be done before one begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attribute {
-    /// When no older one is ordered or head of queue.
+    /// Older ones that are ordered or head of queue.
     Simple,
-    /// When no older one is left.
+    /// All older ones.
     Ordered,
-    /// At once.
+    /// None.
     HeadOfQueue,
 }
 

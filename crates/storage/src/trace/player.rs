@@ -15,13 +15,13 @@ pub struct Player {
 }
 
 impl Player {
-    /// A player at the beginning. `slowdown_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
-    pub fn new(trace: Trace, slowdown_e6: u64, looped: bool) -> Player {
-        let rounds = ReplaySchedule::new(trace.span_ns(), trace.requests.len() as u64, slowdown_e6, looped);
+    /// A player at the beginning. `time_scale_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
+    pub fn new(trace: Trace, time_scale_e6: u64, looped: bool) -> Player {
+        let rounds = ReplaySchedule::new(trace.span_ns(), trace.requests.len() as u64, time_scale_e6, looped);
         Player { trace, rounds, round: 0, next: 0 }
     }
 
-    /// When the next request comes, ns since the start of the replay, and the request; None: the trace is over.
+    /// Time at which the next request comes, ns since the start of the replay, with the request; None at the end.
     pub fn peek(&self) -> Option<(u64, &Request)> {
         let requests = &self.trace.requests;
         let (round, next) = match self.next < requests.len() {
@@ -48,10 +48,10 @@ mod tests {
     use super::*;
     use crate::trace::{Format, Kind};
 
-    fn play(looped: bool, slowdown_e6: u64, n: usize) -> Vec<(u64, u64, Kind)> {
+    fn play(looped: bool, time_scale_e6: u64, n: usize) -> Vec<(u64, u64, Kind)> {
         let text = "1000 0 7 8 0\n1100 0 9 16 1\n1300 0 8 24 0\n";
         let trace = Trace::read("t", Some(Format::Mqsim), text.as_bytes()).unwrap();
-        let mut player = Player::new(trace, slowdown_e6, looped);
+        let mut player = Player::new(trace, time_scale_e6, looped);
         let mut seen = Vec::new();
         while seen.len() < n {
             let Some((at, request)) = player.peek() else { break };

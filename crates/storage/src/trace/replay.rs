@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// One write to be mirrored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Write {
-    /// When it is issued, ns since the replay began.
+    /// Time at which it is issued, ns since the replay began.
     pub at_ns: u64,
     /// Amount of data, bytes.
     pub bytes: u64,
@@ -58,7 +58,7 @@ impl Writes {
 
 /// Plays the writes of a trace: time 0 is the arrival of the trace's first request (read or write).
 ///
-/// Times are scaled by `slowdown_e6` / 10^6 and rounded down; each is computed from the trace, not from the one
+/// Times are scaled by `time_scale_e6` / 10^6 and rounded down; each is computed from the trace, not from the one
 /// before, so that nothing drifts. A looped trace starts again one period after it began: its span plus its mean gap
 /// between requests (rounded down), so that the end joins the beginning as requests join each other. A trace that
 /// lasts no time has no rate to go on with, and is played once.
@@ -70,37 +70,37 @@ pub struct Replay {
     next: usize,
 }
 
-/// When what a trace has recorded happens in a replay.
+/// Times at which requests of a trace are issued in a replay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplaySchedule {
-    slowdown_e6: u64,
+    time_scale_e6: u64,
     /// Length of a round as recorded, ns; 0: there is one round.
     pub(super) period_ns: u64,
 }
 
 impl ReplaySchedule {
     /// Of a trace of `requests` from the first to the last of which it is `span_ns`.
-    pub(super) fn new(span_ns: u64, requests: u64, slowdown_e6: u64, looped: bool) -> ReplaySchedule {
+    pub(super) fn new(span_ns: u64, requests: u64, time_scale_e6: u64, looped: bool) -> ReplaySchedule {
         let mean_gap = span_ns.checked_div(requests.saturating_sub(1)).unwrap_or(0);
-        ReplaySchedule { slowdown_e6, period_ns: if looped { span_ns.saturating_add(mean_gap) } else { 0 } }
+        ReplaySchedule { time_scale_e6, period_ns: if looped { span_ns.saturating_add(mean_gap) } else { 0 } }
     }
 
-    /// When it is `offset` ns into a round, ns.
+    /// Time at which it is `offset` ns into a round, ns.
     pub(super) fn at(&self, round: u64, offset: u64) -> u64 {
         self.scale(u128::from(round) * u128::from(self.period_ns) + u128::from(offset))
     }
 
     fn scale(&self, ns: u128) -> u64 {
         // Beyond u64 (584 years) the time is "never"; so it is where the product leaves u128.
-        let scaled = ns.checked_mul(u128::from(self.slowdown_e6)).map(|product| product / 1_000_000);
+        let scaled = ns.checked_mul(u128::from(self.time_scale_e6)).map(|product| product / 1_000_000);
         scaled.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(u64::MAX)
     }
 }
 
 impl Replay {
-    /// A replay from its beginning. `slowdown_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
-    pub fn new(writes: Writes, slowdown_e6: u64, looped: bool) -> Replay {
-        let rounds = ReplaySchedule::new(writes.span_ns, writes.requests, slowdown_e6, looped);
+    /// A replay from its beginning. `time_scale_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
+    pub fn new(writes: Writes, time_scale_e6: u64, looped: bool) -> Replay {
+        let rounds = ReplaySchedule::new(writes.span_ns, writes.requests, time_scale_e6, looped);
         Replay { writes, rounds, round: 0, next: 0 }
     }
 

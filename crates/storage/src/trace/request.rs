@@ -15,7 +15,7 @@ pub enum Kind {
 /// One request to a block device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// When it arrived, ns since an origin of the trace's own.
+    /// Time at which it arrived, ns since an origin of the trace's own.
     pub arrival_ns: u64,
     /// Number of the device.
     pub device: u32,

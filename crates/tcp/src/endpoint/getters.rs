@@ -38,7 +38,7 @@ impl Endpoint {
         }
     }
 
-    /// When the handshake ended at this end.
+    /// Time at which the handshake ended at this end.
     pub fn established_at(&self) -> Option<Time> {
         self.established_at
     }

@@ -422,7 +422,7 @@ impl Endpoint {
             && !self.rx.ack_first
     }
 
-    /// When [`Endpoint::handle_timeout`] is to be called at the latest; [`Time::NEVER`] when not at all.
+    /// Time at which [`Endpoint::handle_timeout`] is to be called at the latest; [`Time::NEVER`] when not at all.
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         Time(self.timers.wake)

@@ -43,7 +43,7 @@ impl Endpoint {
         self.timers.rto_ns(&self.rtt, &self.cfg)
     }
 
-    /// When the oldest segment times out, ns.
+    /// Time at which the oldest segment times out, ns.
     #[inline]
     fn head_deadline(&self) -> u64 {
         self.ring.get(self.ring.head()).tx_ns.saturating_add(self.rto_now())

@@ -122,7 +122,7 @@ impl Endpoint {
         false
     }
 
-    /// When the next segment may go (Linux tcp_update_skb_after_send).
+    /// Time at which the next segment may go (Linux tcp_update_skb_after_send).
     #[inline]
     pub(super) fn pacing_sent(&mut self, payload: u32) {
         if !self.is_pacing() || self.stats.data_segments_sent < PACING_FREE_SEGMENTS {

@@ -1,6 +1,6 @@
 //! One fixture for most tests: two endpoints, a virtual clock, and a pipe with knobs between them.
 
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use congestion::Controller;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -45,7 +45,7 @@ pub struct Status(pub u32);
 impl Status {
     /// Done.
     pub const SUCCESS: Status = Status(0);
-    /// The message is not as it has to be.
+    /// The message is malformed.
     pub const FORMAT_ERROR: Status = Status(2);
     /// The registration contradicts itself or what is registered.
     pub const INVALID_REGISTRATION: Status = Status(3);

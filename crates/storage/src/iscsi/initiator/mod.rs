@@ -306,7 +306,7 @@ impl Initiator {
         }
     }
 
-    /// When [`Initiator::handle_timeout`] is to be called; earlier does no harm.
+    /// Time at which [`Initiator::handle_timeout`] is to be called; earlier does no harm.
     pub fn poll_timeout(&self) -> Option<Time> {
         match self.state {
             SessionState::Waiting(at) => Some(at),

@@ -43,11 +43,11 @@ pub(super) fn is_unsolicited(header: &Header) -> bool {
     !matches!(header, Header::DataOut(h) if h.ttt != NO_TAG)
 }
 
-/// When a task's memory is given back.
+/// Event that gives back a task's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReleaseTime {
     Now,
-    /// When all that was polled has been sent.
+    /// The end of sending all that was polled.
     WhenSent,
 }
 

@@ -231,7 +231,7 @@ impl Target {
         }
     }
 
-    /// When [`Target::handle_timeout`] is to be called; earlier does no harm.
+    /// Time at which [`Target::handle_timeout`] is to be called; earlier does no harm.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.connections.values().filter_map(|connection| connection.deadline(&self.config)).min()
     }
