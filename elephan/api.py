@@ -247,7 +247,7 @@ class Jobs(Sequence[Job]):
             capture = (self._pcap if len(self) == 1 else numbered).absolute()
         return Job(
             index=point.index,
-            spec=point.to_spec(capture),
+            spec=point.to_spec(capture, runs_programs=self._backend != "sim"),
             parameters=point.parameters,
             seed=point.seed,
             scenario=self._info,

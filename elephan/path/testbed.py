@@ -30,6 +30,8 @@ NAMESPACES = Path("/run/netns")
 DEVICE = "path"
 FOLDERS = Path("/tmp")
 """Parent of a run's folder, elephan-run-ID, which holds files for the programs of its traffic."""
+DISK_FOLDERS = Path("/var/tmp")
+"""The same for files that are to be on a disk: /tmp is often memory, and /var/tmp is not (FHS 3.0, 5.15)."""
 NETWORK = "198.18.0.0/15"
 """Set apart for tests of network devices (RFC 2544, C.2.2); seen in the namespaces only."""
 ADDRESSES = ("198.18.0.1", "198.18.0.2")
@@ -172,9 +174,12 @@ class Site:
         except OSError as error:
             raise RunError(f"namespace {self.names[host]}: {error.strerror or error}") from error
 
-    def folder(self) -> Path:
-        """Return the run's folder, which goes with it; made when first asked for. Raises `RunError`."""
-        path = folder_of(self.id)
+    def folder(self, parent: Path = FOLDERS) -> Path:
+        """Return the run's folder in `parent`, FOLDERS or DISK_FOLDERS, which goes with it; made when first asked for.
+
+        Raises `RunError`.
+        """
+        path = folder_of(self.id, parent)
         try:
             # No other user's, whatever lies there: the name is no secret. Servers that are not root pass through it.
             path.mkdir(mode=0o700)
@@ -222,9 +227,9 @@ def _set(name: str, value: str) -> None:
         raise RunError(f"net.ipv4.{name} = {value} in a namespace: {error.strerror}") from error
 
 
-def folder_of(run: str) -> Path:
-    """Return where a run's folder is, if it has one."""
-    return FOLDERS / f"{MARK}-run-{run}"
+def folder_of(run: str, parent: Path = FOLDERS) -> Path:
+    """Return where a run's folder in `parent` is, if it has one."""
+    return parent / f"{MARK}-run-{run}"
 
 
 def _is_ours(folder: Path) -> bool:
@@ -256,8 +261,9 @@ def remove(run: str) -> int:
             if namespaces_of(run):
                 raise
             # Another one has removed them meanwhile.
-    if _is_ours(folder_of(run)):
-        shutil.rmtree(folder_of(run), ignore_errors=True)
+    for parent in (FOLDERS, DISK_FOLDERS):
+        if _is_ours(folder_of(run, parent)):
+            shutil.rmtree(folder_of(run, parent), ignore_errors=True)
     run_lock.remove(run)
     return len(names)
 

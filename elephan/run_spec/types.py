@@ -276,11 +276,15 @@ class MeasureSpec(TypedDict):
     """Start of the interval over which goodput and shares are counted, ns (warm-up before it)."""
 
 
+MediumSpec: TypeAlias = Literal["memory", "disk"]
+"""Place of a program's data."""
+
+
 OutOfRangeSpec: TypeAlias = Literal["refuse", "skip", "wrap"]
 """Treatment of a request beyond the unit."""
 
 
-ProgramName: TypeAlias = Literal["iperf3", "scp", "ftp"]
+ProgramName: TypeAlias = Literal["iperf3", "scp", "sftp", "rsync", "rsyncd", "rclone", "ftp", "lftp", "pget"]
 """A program that sends."""
 
 
@@ -561,14 +565,26 @@ class ConstantRateSpec(TypedDict):
     """Offered load of frames, bit/s."""
 
 
-class ProgramSpec(TypedDict):
+class ProgramWorkloadSpec(TypedDict):
     """A real program, where there are sockets; simulated, as bulk."""
 
+    buffer_bytes: NotRequired[int]
+    """Application buffer, bytes; absent = the program's own."""
     bytes: int | None
     """Bytes to send; null = until the end."""
+    files: NotRequired[int]
+    """Files of equal size that hold `bytes`."""
     kind: Literal["program"]
     program: ProgramName
     """Name of the program."""
+    requests: NotRequired[int]
+    """SFTP requests without an answer; absent = the program's own."""
+    sink: NotRequired[MediumSpec]
+    """Where the data goes."""
+    source: NotRequired[MediumSpec]
+    """Where the data comes from."""
+    streams: NotRequired[int]
+    """Parallel connections that were asked for."""
 
 
 class FixedSizeSpec(TypedDict):
@@ -845,7 +861,13 @@ class FcpWorkloadSpec(TypedDict):
 
 
 WorkloadSpec: TypeAlias = (
-    BulkSpec | ConstantRateSpec | ProgramSpec | ReplicateSpec | IscsiWorkloadSpec | FcWorkloadSpec | FcpWorkloadSpec
+    BulkSpec
+    | ConstantRateSpec
+    | ProgramWorkloadSpec
+    | ReplicateSpec
+    | IscsiWorkloadSpec
+    | FcWorkloadSpec
+    | FcpWorkloadSpec
 )
 """Workload of a flow."""
 

@@ -12,9 +12,10 @@ from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
+from elephan.scenario.program import Program
 from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size, span_text
 from elephan.scenario.table import Name, Table, setting
-from elephan.scenario.workload import Program, Workload
+from elephan.scenario.workload import Workload
 
 #: RFC 7323, 2.3: the largest shift is 14, on a field of 16 bits.
 WINDOW_FIELD_MAX = 65_535
@@ -168,8 +169,12 @@ class FlowSettings(Table):
                 raise wrong("absent: workload.pairs says how many pairs there are", "distribution")
             if self.stagger and self.workload.protocol == "fcip":
                 raise wrong("0s: the connections of a tunnel are opened together", "stagger")
-        if isinstance(self.workload, Program) and (self.workload.bytes or U32_MAX) < self.connections:
-            raise wrong(f"at most {self.workload.bytes}: each connection sends a part of workload.bytes", "connections")
+        if isinstance(self.workload, Program) and self.connections > 1:
+            if self.workload.streams > 1:
+                raise wrong("1, as workload.streams says how many one program has; or streams = 1", "connections")
+            if (self.workload.bytes or U32_MAX) // self.workload.files < self.connections:
+                most = (self.workload.bytes or U32_MAX) // self.workload.files
+                raise wrong(f"at most {most}: each connection sends a part of workload.bytes", "connections")
         if isinstance(self.workload, Iscsi) and self.stagger:
             raise wrong("0s: the session's first connection logs in, then the others", "stagger")
         if self.stop is not None and isinstance(self.workload, Program):

@@ -56,13 +56,14 @@ class Point:
                 result[keys.dotted(location, raw)] = _flat(str(location[-1]), value)
         return result
 
-    def to_spec(self, pcap: Path | None = None) -> RunSpec:
-        """The specification of the run for `elephan._native.simulate`; `pcap` names a capture to write.
+    def to_spec(self, pcap: Path | None = None, *, runs_programs: bool = False) -> RunSpec:
+        """The specification of the run for `elephan._native.simulate`; `pcap` names a capture to write. A backend that
+        runs real programs takes it with `runs_programs`.
 
         Raises `ScenarioError` when an input (a trace, a C file) is no longer what it was at loading.
         """
         try:
-            return specify(self.document, self.scenario.base, self.seed, pcap)
+            return specify(self.document, self.scenario.base, self.seed, pcap, runs_programs=runs_programs)
         except Problem as problem:
             raise self.scenario._error(problem.location, problem.expected, self.swept) from None
 

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
-from elephan.run_spec.types import ProgramName, TraceFormatSpec
+from elephan.run_spec.types import TraceFormatSpec
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
+from elephan.scenario.program import Program
 from elephan.scenario.quantity import U32_MAX, U64_MAX, AtMost, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
 from elephan.scenario.table import Table, Tagged, setting
 from elephan.scenario.writes import Arrivals, WriteSize
@@ -80,32 +81,6 @@ class Replicate(Table):
         for key in own:
             if key in self.model_fields_set:
                 raise wrong(f"absent: it goes with {'rate' if self.trace is not None else 'trace'}", key)
-        return self
-
-
-class Program(Table):
-    """A real program on the backend kernel; sim plays it as bulk."""
-
-    kind: Literal["program"]
-    """Kind of workload."""
-    program: ProgramName = setting(examples=["scp"])
-    """iperf3; scp to an sshd; ftp, which is curl to a vsftpd."""
-    bytes: PositiveSize | None = setting(None, examples=["1GB"])
-    """scp and ftp, required: size of the file, in equal parts by connection."""
-    duration: PositiveSpan | None = setting(None, examples=["30s"])
-    """iperf3 only, whole seconds. When absent: the run's end."""
-
-    @model_validator(mode="after")
-    def _one_end(self) -> Program:
-        if self.program == "iperf3":
-            if self.bytes is not None:
-                raise wrong("absent: iperf3 ends when it has written them, before they arrive; take duration", "bytes")
-            if self.duration is not None and self.duration % 1_000_000_000:
-                raise wrong('whole seconds, which is what iperf3 takes, such as "30s"', "duration")
-        elif self.bytes is None:
-            raise wrong(f'the size of the file that {self.program} sends, such as "1GB"', "bytes")
-        elif self.duration is not None:
-            raise wrong(f"absent: {self.program} ends with its file", "duration")
         return self
 
 

@@ -6,7 +6,7 @@ use crate::fcp_counters::FcpCounters;
 use crate::storage_config::trace_format;
 use crate::validate::ValidRun;
 use crate::workload::{Generator, RandomWrites, Share, Source, Stripe, Workload};
-use spec::{DistributionSpec, FlowSpec, TraceSpec, WorkloadSpec, WritesSpec};
+use spec::{DistributionSpec, FlowSpec, ProgramSpec, TraceSpec, WorkloadSpec, WritesSpec};
 use std::collections::BTreeMap;
 use storage::{Replay, TraceError, Writes};
 use units::{Rate, Size, Time};
@@ -53,10 +53,14 @@ impl Applications {
                 let writes = self.messages.writes(trace.as_ref(), writes.as_ref(), name(flow))?;
                 Stripe::writes(first, count, writes, self.from)
             }
+            // The streams of one program.
+            WorkloadSpec::Program(ProgramSpec { bytes: Some(bytes), streams: 2.., .. }) => {
+                Stripe::copy(first, count, *bytes)
+            }
             // Each connection has its own: as much as it takes, a program, or the session that shares requests by
             // itself.
             WorkloadSpec::Bulk { bytes: None }
-            | WorkloadSpec::Program { .. }
+            | WorkloadSpec::Program(_)
             | WorkloadSpec::Iscsi(_)
             | WorkloadSpec::Fc(_)
             | WorkloadSpec::Fcp(_) => return Ok(()),
@@ -78,7 +82,8 @@ impl Applications {
             return Ok(Workload::shared(share, self.stripes[share.stripe].is_copy(), limited));
         }
         Ok(match &spec.workload {
-            WorkloadSpec::Bulk { bytes } | WorkloadSpec::Program { bytes, .. } => Workload::bulk(*bytes, limited),
+            WorkloadSpec::Bulk { bytes } => Workload::bulk(*bytes, limited),
+            WorkloadSpec::Program(program) => Workload::bulk(program.bytes, limited),
             WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits } => {
                 Workload::constant_rate(frames(*frame_bytes, *rate_bps), *credits, self.from, limited)
             }

@@ -128,12 +128,19 @@ fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
 fn stand_ins(spec: &RunSpec) -> Vec<String> {
     let mut notes: Vec<String> = vec![];
     for flow in &spec.flows {
-        if let WorkloadSpec::Program { program, bytes } = &flow.workload {
-            let bytes = bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
-            let note = format!(
-                "{} was simulated as a bulk flow{bytes}: what the program itself does is not in it",
-                program.name()
-            );
+        if let WorkloadSpec::Program(program) = &flow.workload {
+            let bytes = program.bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
+            // Only a program of several streams has a group of flows that are one program.
+            let count = || spec.flows.iter().filter(|other| other.group == flow.group).count();
+            let streams = if program.streams > 1 { count() } else { 1 };
+            let over = match streams {
+                1 => String::new(),
+                _ if program.bytes.is_some() => format!(" over {streams} connections that share it"),
+                _ => format!(" over {streams} connections"),
+            };
+            let name = program.program.name();
+            let note =
+                format!("{name} was simulated as a bulk flow{bytes}{over}: what the program itself does is not in it");
             if !notes.contains(&note) {
                 notes.push(note);
             }

@@ -53,7 +53,7 @@ pub struct FlowPlan {
     pub program: Option<ProgramPlan>,
 }
 
-/// A real program as the traffic of a flow: a server at the destination and a client at the source.
+/// A real program as the traffic of a flow: a server and a client.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramPlan {
@@ -63,10 +63,21 @@ pub struct ProgramPlan {
     pub server: Vec<String>,
     /// Command line of the client, which ends when everything has been sent.
     pub client: Vec<String>,
+    /// True if the client, at the destination, fetches from the server at the source; false if the client, at the
+    /// source, sends to the server at the destination.
+    #[serde(default)]
+    pub fetches: bool,
+    /// Connections that are to carry data at once.
+    #[serde(default = "one")]
+    pub streams: usize,
     /// True if the client ends well only after the server has confirmed all data.
     pub confirmed: bool,
     /// Folder in which both start, and for their output.
     pub folder: String,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// Way of packets that belong to no flow of the spec (ping, other programs).

@@ -3,6 +3,7 @@
 use crate::fc::FcSpec;
 use crate::fcp::FcpSpec;
 use crate::iscsi::IscsiSpec;
+use crate::program::ProgramSpec;
 use crate::trace::TraceSpec;
 use crate::writes::WritesSpec;
 use schemars::JsonSchema;
@@ -47,13 +48,8 @@ pub enum WorkloadSpec {
         credits: Option<u64>,
     },
     /// A real program, where there are sockets; simulated, as bulk.
-    #[schemars(title = "ProgramSpec")]
-    Program {
-        /// Name of the program.
-        program: ProgramName,
-        /// Bytes to send; null = until the end.
-        bytes: Option<u64>,
-    },
+    #[schemars(title = "ProgramWorkloadSpec")]
+    Program(ProgramSpec),
     /// Mirrored writes: of exactly one of the two sources.
     #[schemars(title = "ReplicateSpec")]
     Replicate {
@@ -73,27 +69,4 @@ pub enum WorkloadSpec {
     /// The same, with SCSI initiators and targets.
     #[schemars(title = "FcpWorkloadSpec")]
     Fcp(Box<FcpSpec>),
-}
-
-/// A program that sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ProgramName {
-    /// iperf3, client and server.
-    Iperf3,
-    /// scp, to an sshd.
-    Scp,
-    /// curl, to a vsftpd.
-    Ftp,
-}
-
-impl ProgramName {
-    /// Its name as a user writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            ProgramName::Iperf3 => "iperf3",
-            ProgramName::Scp => "scp",
-            ProgramName::Ftp => "ftp",
-        }
-    }
 }

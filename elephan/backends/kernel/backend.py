@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from elephan.backends.job import Job, Progress
 from elephan.backends.kernel import cwnd_reductions, metrics, programs
 from elephan.backends.kernel.mapping import Machine
-from elephan.backends.kernel.plan import FIRST_PORT, Layout, layout_of
+from elephan.backends.kernel.plan import Layout, layout_of
 from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record, one_line
 from elephan.congestion_control import verify
 from elephan.core import native
@@ -18,7 +18,6 @@ from elephan.kernel.run_controls import in_kernel
 from elephan.path import netem, report, testbed
 from elephan.path.session import open_path
 from elephan.record import Record, canonical_json
-from elephan.run_spec.types import RunSpec
 from elephan.store.series import Series
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     notes = [*(FAULT + fault for fault in done.faults()), *done.notes(), *layout.notes, *result.notes]
     numbers = {**done.metrics(), "cpu_s": cpu_s}
     record, series = build_record(
-        BACKEND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), reductions
+        BACKEND, job, inputs, job.spec, result, numbers, notes, programs.host_facts(job.spec), reductions
     )
     record.links = [done.counted(link) for link in record.links]
     return record, series
@@ -93,8 +92,8 @@ def _run(
         for number, (name, settings) in enumerate(zip(path.place.names, layout.settings, strict=True)):
             own, peers = layout.hosts[number].address, layout.peers(number)
             metrics.enter(name, own, peers, settings.ssthresh, settings.cwnd_clamp)
-        made = _programs(job.spec, layout, path.place, names)
-        plan = layout.plan(path.place.plan(), names, job.spec, made, listening.commands)
+        made = programs.prepare(job.spec, layout, path.place, names)
+        plan = layout.plan(path.place.plan(), names, job.spec, programs.plans(made), listening.commands)
         spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)
         try:
             result, emulator = native.run_on_kernel(spec_json, plan_json, path.carrier, progress, PROGRESS_INTERVAL_S)
@@ -102,27 +101,7 @@ def _run(
             raise InputError(one_line(error)) from error
         except (OSError, RuntimeError) as error:
             raise RunError(one_line(error)) from error
+        programs.check(job.spec, made, result)
         reductions = cwnd_reductions.collect_answers(job.spec, layout, emulator["commands"], listening)
         cpu_ns = emulator["cpu_ns"] + emulator["traffic_cpu_ns"]
         return result, path.report(job.spec, emulator), reductions, cpu_ns
-
-
-def _programs(spec: RunSpec, layout: Layout, place: testbed.Site, names: list[str]) -> dict[int, dict[str, Any]]:
-    """Set up the hosts' default control and the files for flows of programs."""
-    made = {}
-    for number, (flow, ends) in enumerate(zip(spec["flows"], layout.ends, strict=True)):
-        if flow["workload"]["kind"] != "program":
-            continue
-        for end in ends:
-            place.set(end, "tcp_congestion_control", names[layout.control_of[number]])
-        near, far = (layout.hosts[end].address for end in ends)
-        folder = place.folder() / str(number)
-        made[number] = programs.prepared(flow, folder, near, far, FIRST_PORT + number, spec["duration_ns"])
-    return made
-
-
-def _programs_of(spec: RunSpec) -> dict[str, Any]:
-    """Return the versions of the programs that carried a run's flows, for the record."""
-    workloads = (flow["workload"] for flow in spec["flows"])
-    used = dict.fromkeys(workload["program"] for workload in workloads if workload["kind"] == "program")
-    return {"programs": programs.versions(used)} if used else {}

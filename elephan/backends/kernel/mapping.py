@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elephan.backends.kernel.programs import installed
+from elephan.backends.programs import installed
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
 from elephan.run_spec.types import TransportSpec
 from elephan.scenario.flow import WINDOW_MAX

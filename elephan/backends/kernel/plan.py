@@ -16,12 +16,14 @@ from elephan.backends.kernel.mapping import (
     socket_of,
     waiting,
 )
-from elephan.backends.kernel.programs import lacks
+from elephan.backends.programs import lacks
+from elephan.backends.programs.files import require_room
 from elephan.congestion_control import find
 from elephan.errors import InputError
 from elephan.kernel.run_controls import Control
-from elephan.path.testbed import MOST_HOSTS, Host, address
+from elephan.path.testbed import DISK_FOLDERS, MOST_HOSTS, Host, address
 from elephan.run_spec.types import EventSpec, FlowSpec, RunSpec
+from elephan.scenario import program
 
 if TYPE_CHECKING:
     from elephan._native import BpfMap
@@ -176,18 +178,18 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
                 "`elephan iscsi` runs a live target and load over a scenario's network"
             )
         transport, workload = flow["transport"], flow["workload"]
-        program = workload["program"] if workload["kind"] == "program" else None
-        lacking = lacks(program, machine.commands) if program else None
+        carried_by = workload["program"] if workload["kind"] == "program" else None
+        lacking = lacks(carried_by, machine.commands) if carried_by else None
         if lacking:
             raise InputError(f"flow {flow['name']}: {lacking}")
         try:
-            settings = program_settings_of(transport, machine) if program else settings_of(transport, machine)
+            settings = program_settings_of(transport, machine) if carried_by else settings_of(transport, machine)
             if number in patient:
                 settings = waiting(settings)
         except Refused as error:
             raise InputError(f"flow {flow['name']}: {error}") from error
         # A program's hosts are its own: their default control is the flow's, and so is every packet between them.
-        owner = number if program else None
+        owner = number if carried_by else None
         ends.append(
             (
                 places.setdefault((flow["source"], settings, owner), len(places)),
@@ -197,6 +199,8 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
         control = (transport["congestion_control"], tuple(sorted(transport["parameters"].items())))
         control_of.append(controls.setdefault(control, len(controls)))
         notes.update(dict.fromkeys(notes_of(transport)))
+    require_room(flows, DISK_FOLDERS)
+    notes.update(dict.fromkeys(program.notes_of(flows)))
     if len(places) > MOST_HOSTS:
         raise InputError(
             f"the backend kernel would need {len(places)} hosts, one per node and set of TCP settings, two per "

@@ -20,11 +20,16 @@ from elephan.scenario.spec.lines import jitter_spec, loss_spec, queue_specs
 from elephan.scenario.spec.network import Network, build
 
 
-def specify(document: Document, base: Path, seed: int, pcap: Path | None = None) -> RunSpec:
-    """The specification of one run. `base` is the folder that paths in the scenario start from. Raises `Problem`."""
+def specify(
+    document: Document, base: Path, seed: int, pcap: Path | None = None, *, runs_programs: bool = False
+) -> RunSpec:
+    """The specification of one run. `base` is the folder that paths in the scenario start from. Raises `Problem`.
+
+    Without `runs_programs` each stream of a program is a connection of its own, which is how a simulator plays it.
+    """
     network = build(document)
     queues = queue_specs(network)
-    flows = flow_specs(document, network, queues, base)
+    flows = flow_specs(document, network, queues, base, runs_programs=runs_programs)
     spec: RunSpec = {
         "format": FORMAT,
         "seed": seed,

@@ -14,6 +14,7 @@ from elephan.run_spec.types import (
 )
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Location, Problem, unknown
+from elephan.scenario.program import Program
 from elephan.scenario.quantity import bits_per_second
 from elephan.scenario.run import Event
 from elephan.scenario.spec.lines import loss_spec
@@ -114,8 +115,11 @@ def _when(document: Document, flows: list[FlowSpec], index: int, event: Event) -
         assert event.at is not None, "an event has a time or a condition"
         return {"kind": "at", "time_ns": event.at}
     names = [flow["name"] for flow in flows]
+    where = ("event", index, "when", "flow")
+    for name, flow in zip(document.flow_names(), document.flow, strict=True):
+        if name == event.when.flow and isinstance(flow.workload, Program) and flow.workload.streams > 1:
+            raise Problem(where, "a flow of another workload, or with workload.streams = 1")
     if event.when.flow not in names:
-        where = ("event", index, "when", "flow")
         if event.when.flow in document.flow_names() and event.when.flow in [name.rpartition(".")[0] for name in names]:
             raise Problem(where, f'one of its connections, such as "{event.when.flow}.1"')
         raise Problem(where, unknown("flow", event.when.flow, names))

@@ -19,6 +19,7 @@ from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, WINDOW_MAX_UNBOU
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import Problem
+from elephan.scenario.program import Program, program_spec, streams_of
 from elephan.scenario.quantity import U64_MAX, bits_per_second
 from elephan.scenario.spec import transport as congestion_controls
 from elephan.scenario.spec.changes import actions
@@ -27,14 +28,19 @@ from elephan.scenario.spec.gateways import pairs_spec
 from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
-from elephan.scenario.workload import Bulk, ConstantRate, Program, Replicate, ShortFlows
+from elephan.scenario.workload import Bulk, ConstantRate, Replicate, ShortFlows
 from elephan.scenario.writes import arrivals_spec, sizes_spec
 
 _NS_PER_S = 1_000_000_000
 
 
-def flow_specs(document: Document, network: Network, queues: list[QueueSpec], base: Path) -> list[FlowSpec]:
-    """One entry per connection. `queues` are specified ones, `base` is where relative paths start. Raises `Problem`."""
+def flow_specs(
+    document: Document, network: Network, queues: list[QueueSpec], base: Path, *, runs_programs: bool = False
+) -> list[FlowSpec]:
+    """One entry per connection. `queues` are specified ones, `base` is where relative paths start. Raises `Problem`.
+
+    Where programs run, each is one entry, whatever the number of its streams.
+    """
     specs: list[FlowSpec] = []
     fastest, longest = _extremes(document, network)
     for group, (flow, name) in enumerate(zip(document.flow, document.flow_names(), strict=True)):
@@ -43,14 +49,16 @@ def flow_specs(document: Document, network: Network, queues: list[QueueSpec], ba
         route, return_route = network.flow_routes[group]
         transport = _transport_on(network, queues, (fastest, longest), flow, group, base)
         workload = _workload(document, flow, base, group, network.slowest_bps(route))
-        shared = is_shared(flow)
-        for connection in range(flow.connections):
+        streams = 1 if runs_programs or workload["kind"] != "program" else streams_of(workload)
+        connections = flow.connections * streams
+        shared = is_shared(flow) or (streams > 1 and is_bounded(flow.workload))
+        for connection in range(connections):
             start = flow.start + connection * flow.stagger
             stop = flow.stop
             if isinstance(flow.workload, Bulk | Program) and flow.workload.duration is not None:
                 stop = min(start + flow.workload.duration, U64_MAX)
             spec: FlowSpec = {
-                "name": name if flow.connections == 1 else f"{name}.{connection + 1}",
+                "name": name if connections == 1 else f"{name}.{connection + 1}",
                 "group": group,
                 "source": network.lines[route[0]].source,
                 "destination": network.lines[route[-1]].target,
@@ -59,7 +67,7 @@ def flow_specs(document: Document, network: Network, queues: list[QueueSpec], ba
                 "transport": transport,
                 "start_ns": start,
                 "stop_ns": stop,
-                "workload": _part(workload, connection, flow.connections) if shared else workload,
+                "workload": _part(workload, connection, flow.connections) if shared and streams == 1 else workload,
             }
             if shared:
                 # Left out where it changes nothing, so that a point keeps its id.
@@ -244,7 +252,7 @@ def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bp
         case Bulk():
             return {"kind": "bulk", "bytes": workload.bytes}
         case Program():
-            return {"kind": "program", "program": workload.program, "bytes": workload.bytes}
+            return program_spec(workload)
         case ConstantRate():
             return {
                 "kind": "constant_rate",

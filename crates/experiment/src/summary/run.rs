@@ -165,8 +165,9 @@ fn frames_of(source: &Source) -> Option<&FcCounters> {
 /// From the opening of the first connection to the last byte of all, where all that is sent is copies and all have
 /// ended.
 fn completion(spec: &RunSpec, measured: &MeasuredRun) -> Option<Span> {
-    let ends = spec.flows.iter().zip(&measured.flows).map(|(flow, of_it)| match flow.workload {
-        WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::Program { bytes: Some(_), .. } => of_it.workload.done_at,
+    let ends = spec.flows.iter().zip(&measured.flows).map(|(flow, of_it)| match &flow.workload {
+        WorkloadSpec::Bulk { bytes: Some(_) } => of_it.workload.done_at,
+        WorkloadSpec::Program(program) if program.bytes.is_some() => of_it.workload.done_at,
         _ => None,
     });
     let last = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;

@@ -38,15 +38,16 @@ pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
     let flow = &flows[0];
     // Of the others each connection has its own: as much as it takes, a program, or the session that shares requests by
     // itself.
-    let shares = match flow.workload {
+    let shares = match &flow.workload {
         WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::ConstantRate { .. } | WorkloadSpec::Replicate { .. } => {
             flow.distribution == DistributionSpec::Striped
         }
-        WorkloadSpec::Bulk { bytes: None }
-        | WorkloadSpec::Program { .. }
-        | WorkloadSpec::Iscsi(_)
-        | WorkloadSpec::Fc(_)
-        | WorkloadSpec::Fcp(_) => false,
+        WorkloadSpec::Program(program) => {
+            program.bytes.is_some() && program.streams > 1 && flow.distribution == DistributionSpec::Striped
+        }
+        WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_) => {
+            false
+        }
     };
     let key = |f: &FlowSpec| (f.source, f.destination, f.stop_ns, f.distribution);
     match flows.iter().find(|other| other.workload != flow.workload || key(other) != key(flow)).filter(|_| shares) {

@@ -3,7 +3,7 @@
 use super::info::Info;
 use crate::namespace;
 use netlink_packet_core::{DecodeError, NetlinkHeader, NetlinkMessage, NetlinkPayload, NLM_F_DUMP, NLM_F_REQUEST};
-use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP, TCP_LISTEN};
+use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP, TCP_ESTABLISHED, TCP_LISTEN};
 use netlink_packet_sock_diag::inet::nlas::Nla;
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
 use netlink_packet_sock_diag::SockDiagMessage;
@@ -33,6 +33,8 @@ pub(crate) struct SocketEntry {
     pub cookie: u64,
     pub local_port: u16,
     pub remote: Ipv4Addr,
+    /// Both ends may send.
+    pub established: bool,
     /// Bytes that have arrived in order and were not read yet.
     pub unread: u64,
     pub info: Info,
@@ -153,6 +155,7 @@ fn entry_of(response: &InetResponse) -> Option<SocketEntry> {
         cookie: u64::from_ne_bytes(header.socket_id.cookie),
         local_port: header.socket_id.source_port,
         remote,
+        established: header.state == TCP_ESTABLISHED,
         // Of a listener it is the number of connections that wait.
         unread: u64::from(header.recv_queue),
         info: Info::default(),

@@ -22,6 +22,12 @@ const CONNECT_TIMEOUT: Span = Span::from_secs(10);
 /// Time for connections to close after their program has ended, before their counters are taken as they are.
 const SETTLING: Span = Span::from_secs(2);
 
+/// Bytes that a connection for commands does not reach: key exchange of SSH, commands of FTP.
+const COMMANDS: u64 = 32 << 10;
+
+/// Bytes of a stream below which it may come and go between two looks.
+const SHORT_STREAM: u64 = 256 << 10;
+
 /// A flow that a program carries.
 pub(crate) struct Program {
     /// Index of the flow in the spec.
@@ -30,6 +36,7 @@ pub(crate) struct Program {
     pub workload: Workload,
     pub received_at_warmup: u64,
     plan: ProgramPlan,
+    /// Namespace of the client.
     namespace: String,
     congestion: String,
     window_bytes: u64,
@@ -49,8 +56,10 @@ pub(crate) struct Program {
     sampled: (u64, Time),
     /// Smoothed round-trip times sampled: how many, and their sum, us.
     srtt: (u64, u64),
-    /// Most that was found in flight, bytes.
+    /// Most that was found in flight on one connection, bytes.
     most_in_flight: u64,
+    /// Most connections that were found to carry data at once.
+    most_streams: usize,
 }
 
 /// The connections of one end, those that have gone included.
@@ -80,6 +89,12 @@ impl End {
         Ok(self.all.values().any(|(_, lives)| *lives))
     }
 
+    /// Number of connections that carry data: those for commands stay below [`COMMANDS`].
+    fn streams(&self) -> usize {
+        let carries = |entry: &SocketEntry| entry.established && entry.info.raw().bytes_acked > COMMANDS;
+        self.all.values().filter(|(entry, lives)| *lives && carries(entry)).count()
+    }
+
     fn sum(&self, of: impl Fn(&SocketEntry) -> u64) -> u64 {
         self.all.values().map(|(entry, _)| of(entry)).sum()
     }
@@ -99,17 +114,19 @@ impl Program {
             let what = what.to_owned();
             move |error: io::Error| (what, error)
         };
-        let bytes = match flow.workload {
-            WorkloadSpec::Program { bytes, .. } => bytes,
+        let bytes = match &flow.workload {
+            WorkloadSpec::Program(program) => program.bytes,
             _ => return Err(named("its workload")(io::Error::other("the plan has a program and the spec has none"))),
         };
-        let near = End::open(&from.namespace, to.address).map_err(named("sock_diag"))?;
+        let mut near = End::open(&from.namespace, to.address).map_err(named("sock_diag"))?;
         let mut far = End::open(&to.namespace, from.address).map_err(named("sock_diag"))?;
         let netstat = Netstat::open(&from.namespace).and_then(|n| n.read().map(|now| (n, now)));
-        let server = Process::start(&program.server, &to.namespace, Path::new(&program.folder), "server");
+        let (serves, asks) = if program.fetches { (from, to) } else { (to, from) };
+        let server = Process::start(&program.server, &serves.namespace, Path::new(&program.folder), "server");
         let mut server = server.map_err(named(&program.server[0]))?;
         let until = clock::monotonic_ns() + CONNECT_TIMEOUT.0;
-        while !far.diag.has_listener(planned.port).map_err(named("sock_diag"))? {
+        let listens = if program.fetches { &mut near } else { &mut far };
+        while !listens.diag.has_listener(planned.port).map_err(named("sock_diag"))? {
             let failed = |why: String| (format!("the server of {}", program.name), io::Error::other(why));
             if let Some(status) = server.ended().map_err(named("wait"))? {
                 return Err(failed(format!("{status}: {}", server.words())));
@@ -125,7 +142,7 @@ impl Program {
             workload: Workload::bulk(bytes, false),
             received_at_warmup: 0,
             plan: program.clone(),
-            namespace: from.namespace.clone(),
+            namespace: asks.namespace.clone(),
             congestion: planned.congestion_control.clone(),
             window_bytes: planned.window_clamp_bytes,
             bytes,
@@ -140,6 +157,7 @@ impl Program {
             sampled: (0, Time::ZERO),
             srtt: (0, 0),
             most_in_flight: 0,
+            most_streams: 0,
         })
     }
 
@@ -191,6 +209,7 @@ impl Program {
     pub fn look(&mut self, now: Time) -> Result<(), Failed> {
         let failed = |error| ("sock_diag".to_owned(), error);
         let near = self.near.look().map_err(failed)?;
+        self.most_streams = self.most_streams.max(self.near.streams());
         let far = self.far.look().map_err(failed)?;
         let wanted = &self.congestion;
         let other = |entry: &SocketEntry| !entry.congestion_control.is_empty() && entry.congestion_control != *wanted;
@@ -277,6 +296,10 @@ impl Program {
         let mut notes = vec![];
         if self.far.all.is_empty() && spec.start_ns < end.0 {
             notes.push(format!("flow {name}: {program} made no connection before the end"));
+        }
+        let (asked, most) = (self.plan.streams, self.most_streams);
+        if most != asked && self.received() >= asked.max(most) as u64 * SHORT_STREAM {
+            notes.push(format!("flow {name}: {program} had {most} connections with data at once, not {asked}"));
         }
         let asked = self.window_bytes;
         if self.most_in_flight > asked + asked / 50 + (16 << 10) {

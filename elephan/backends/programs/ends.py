@@ -1,0 +1,135 @@
+"""The two ends of a program: a command line and files for the machine of each, which may be two machines.
+
+Nothing here touches a machine: `elephan.backends.programs.files` writes an end where it is to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from elephan.run_spec.types import ProgramWorkloadSpec
+
+
+@dataclass(frozen=True)
+class Place:
+    """The machine of one end, as a program on it sees it."""
+
+    address: str
+    folder: str
+    """Folder for the end's files, which its server may have to pass without being root."""
+    disk: str
+    """Folder for data that is to be on a disk."""
+    command: Callable[[str], str]
+    """Full path of a command there. Raises `FileNotFoundError`."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file in an end's folder."""
+
+    name: str
+    text: str
+    mode: int = 0o600
+
+
+@dataclass(frozen=True)
+class Data:
+    """Files to send or to receive: `file0`, `file1`, ... in one folder."""
+
+    folder: str
+    sizes: tuple[int, ...]
+    """Bytes of each file."""
+    kind: Literal["holes", "random", "devices", "tmpfs", "disk"]
+    """To send: holes in files, or random data on the disk. To receive: devices that discard, in a mount namespace of
+    the end's own; a tmpfs there, for programs that cannot write to a device; or a folder on the disk."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the files in the folder."""
+        return [f"file{number}" for number in range(len(self.sizes))]
+
+    @property
+    def paths(self) -> list[str]:
+        """Full names of the files."""
+        return [f"{self.folder}/{name}" for name in self.names]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(self.sizes)
+
+
+@dataclass(frozen=True)
+class End:
+    """A server or a client, ready to be written to its machine and started there."""
+
+    words: tuple[str, ...]
+    """Command line."""
+    files: tuple[File, ...] = ()
+    data: Data | None = None
+    """Files that it sends or receives."""
+
+
+def to_send(workload: ProgramWorkloadSpec, place: Place) -> Data:
+    """Return the files that a workload sends."""
+    if workload.get("source") == "disk":
+        return Data(f"{place.disk}/source", _sizes(workload), "random")
+    return Data(f"{place.folder}/source", _sizes(workload), "holes")
+
+
+def to_receive(workload: ProgramWorkloadSpec, place: Place, *, devices: bool = True) -> Data:
+    """Return the files that a workload receives; without `devices` the program cannot write to one."""
+    if workload.get("sink") == "disk":
+        return Data(f"{place.disk}/far/sink", _sizes(workload), "disk")
+    return Data(f"{place.folder}/far/sink", _sizes(workload), "devices" if devices else "tmpfs")
+
+
+def _sizes(workload: ProgramWorkloadSpec) -> tuple[int, ...]:
+    assert workload["bytes"] is not None, "files have a size"
+    files = workload.get("files", 1)
+    size, rest = divmod(workload["bytes"], files)
+    return tuple(size + (number < rest) for number in range(files))
+
+
+_APART = """\
+set -e
+for file in passwd shadow group; do
+    if [ -e "$1/$file" ]; then mount --bind "$1/$file" "/etc/$file"; fi
+done
+case "$2" in
+    devices) mount -t tmpfs -o mode=777 elephan "$3"; tar -xf "$1/devices.tar" -C "$3" ;;
+    tmpfs) mount -t tmpfs -o mode=777,size=100% elephan "$3" ;;
+esac
+if [ -n "$4" ]; then mount -t tmpfs -o mode=755 elephan /run; mkdir "$4"; fi
+shift 4
+exec "$@"
+"""
+"""In a mount namespace of its own: users, the place of received data, and a folder under /run."""
+
+
+def apart(place: Place, words: list[str], receives: Data | None = None, own: str = "") -> tuple[str, ...]:
+    """Return a command line for a mount namespace of its own.
+
+    There the end's users lie over the machine's, and what it receives in memory has a place; `own` is an empty folder
+    that it needs under /run.
+    """
+    kind, folder = (receives.kind, receives.folder) if receives else ("", "")
+    shell = [place.command("unshare"), "--mount", place.command("sh"), "-c", _APART, "sh"]
+    return (*shell, place.folder, kind, folder, own, *words)
+
+
+def users(home: str) -> tuple[File, ...]:
+    """Return the users that a server knows: other users of its machine, and a locked root, do not matter."""
+    known = {"root": (0, 0), "nobody": (65534, 65534), "sshd": (65533, 65534)}
+    shells = {"root": "/bin/sh"}
+    lines = [
+        f"{name}:x:{user}:{group}::{home}:{shells.get(name, '/usr/sbin/nologin')}"
+        for name, (user, group) in known.items()
+    ]
+    return (
+        File("passwd", "\n".join(lines) + "\n", 0o644),
+        File("shadow", "".join(f"{name}:*:20000::::::\n" for name in known)),
+        File("group", "root:x:0:\nnogroup:x:65534:\n", 0o644),
+    )

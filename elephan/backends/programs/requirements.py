@@ -1,0 +1,104 @@
+"""Commands that real programs need on a machine: the Debian packages that have them, and their versions."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""As the programs' own PATH (crates/kernel/src/traffic/process.rs): servers are often not on a user's."""
+
+_SSHD = {"sshd": "openssh-server", "ssh-keygen": "openssh-client"}
+
+NEEDS = {
+    "iperf3": {"iperf3": "iperf3"},
+    "scp": {**_SSHD, "scp": "openssh-client", "ssh": "openssh-client"},
+    "sftp": {**_SSHD, "sftp": "openssh-client", "ssh": "openssh-client"},
+    "rsync": {**_SSHD, "rsync": "rsync", "ssh": "openssh-client"},
+    "rsyncd": {"rsync": "rsync"},
+    "rclone": {**_SSHD, "rclone": "rclone"},
+    "ftp": {"vsftpd": "vsftpd", "curl": "curl"},
+    "lftp": {"vsftpd": "vsftpd", "lftp": "lftp"},
+    "pget": {"vsftpd": "vsftpd", "lftp": "lftp"},
+}
+"""Commands of each program, and the Debian package of each command."""
+
+VERSIONS = {
+    "iperf3": ("--version", r"iperf (\S+)"),
+    "ssh": ("-V", r"OpenSSH_([^\s,]+)"),
+    "rsync": ("--version", r"version (\S+)"),
+    "rclone": ("--version", r"rclone v(\S+)"),
+    "vsftpd": ("-v", r"version (\S+)"),
+    "curl": ("--version", r"curl (\S+)"),
+    "lftp": ("--version", r"Version (\S+)"),
+}
+"""By command: the argument that prints its version, and a pattern that finds it."""
+
+CARRY = {
+    "iperf3": ("iperf3",),
+    "scp": ("ssh",),
+    "sftp": ("ssh",),
+    "rsync": ("ssh", "rsync"),
+    "rsyncd": ("rsync",),
+    "rclone": ("ssh", "rclone"),
+    "ftp": ("vsftpd", "curl"),
+    "lftp": ("vsftpd", "lftp"),
+    "pget": ("vsftpd", "lftp"),
+}
+"""Commands whose versions a record contains, by program."""
+
+
+def where(command: str) -> str | None:
+    """Return the full path of a command, None when it is not installed."""
+    return shutil.which(command, path=SEARCHED)
+
+
+def found(command: str) -> str:
+    """Return the full path of a command. Raises `FileNotFoundError`."""
+    path = where(command)
+    if path is None:
+        raise FileNotFoundError(f"{command} is not installed")
+    return path
+
+
+def installed() -> frozenset[str]:
+    """Return the commands of `NEEDS` that this machine has."""
+    return frozenset(command for needs in NEEDS.values() for command in needs if where(command))
+
+
+def lacks(program: str, commands: Iterable[str]) -> str | None:
+    """Return which of a program's commands are not among `commands` and how to get them; None when all are."""
+    missing = {command: package for command, package in NEEDS[program].items() if command not in set(commands)}
+    if not missing:
+        return None
+    are = "is" if len(missing) == 1 else "are"
+    packages = " ".join(dict.fromkeys(missing.values()))
+    return f"{program} needs {', '.join(missing)}, which {are} not installed: apt-get install {packages}"
+
+
+@cache
+def version(command: str) -> str | None:
+    """Return a command's version as it prints it; None if it prints none."""
+    word, pattern = VERSIONS[command]
+    path = where(command)
+    if path is None:
+        return None
+    with tempfile.TemporaryFile() as said:
+        try:
+            # vsftpd prints it to its standard input.
+            subprocess.run([path, word], stdin=said, stdout=said, stderr=said, timeout=5, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        said.seek(0)
+        seen = re.search(pattern, said.read().decode(errors="replace"))
+    return seen[1] if seen else None
+
+
+def versions(programs: Iterable[str]) -> dict[str, str]:
+    """Return the versions of the commands that carry some programs' data."""
+    names = dict.fromkeys(command for program in programs for command in CARRY[program])
+    return {name: seen for name in names if (seen := version(name)) is not None}
