@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from elephan.backends.kernel import programs
+from elephan.backends import programs
 from elephan.kernel import control, runs
 from elephan.kernel.maps import hashes, loaded
 from elephan.path import testbed

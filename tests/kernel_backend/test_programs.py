@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -14,13 +15,14 @@ import pytest
 
 from elephan import api
 from elephan.api import jobs_of, load
-from elephan.backends.kernel import programs
+from elephan.backends import programs
 from elephan.backends.kernel.mapping import Machine
 from elephan.backends.kernel.plan import Layout, layout_of
+from elephan.backends.programs.requirements import NEEDS
 from elephan.errors import InputError
 from elephan.path import testbed
 from tests.kernel_backend.conftest import Elephan, begun, left_of, sockets
-from tests.processes import end
+from tests.processes import end, until
 
 HEAD = """\
 [run]
@@ -39,8 +41,8 @@ congestion_control = {{ name = "storage_friendly", reduction = "1/8" }}
 workload = {{ kind = "program", program = "{program}"{size} }}
 {more}
 """
-ALL = ("iperf3", "scp", "ftp")
-BYTES = 2_000_000
+ALL = tuple(NEEDS)
+BYTES = 1_000_000
 
 
 @pytest.fixture
@@ -85,7 +87,7 @@ def test_each_program_carries_its_bytes_and_is_measured_as_own_traffic_is(elepha
             # A part of a second of the line.
             assert 50_000 < flow["delivered_bytes"] < 5_000_000 and "completion_s" not in flow
         else:
-            # ssh adds less than 1 %. All flows together take more than half a second.
+            # SSH adds less than 1 %, and a round trip on which its keys are exchanged.
             assert BYTES <= flow["delivered_bytes"] <= 1.02 * BYTES + 10_000, flow
             assert 0.4 < flow["completion_s"] < 20
         assert flow["workload"] == name and flow["congestion_control"].startswith("storage_friendly")
@@ -93,9 +95,61 @@ def test_each_program_carries_its_bytes_and_is_measured_as_own_traffic_is(elepha
         assert flow["sent_segments"] >= flow["delivered_bytes"] / 1448 - 10
     assert sum(flow["retransmitted_segments"] for flow in flows.values()) >= record["links"][0]["dropped_by_loss"] == 1
     assert sum(flow["dropped_packets"] for flow in flows.values()) == record["metrics"]["dropped_packets"]
-    assert record["host"]["programs"].keys() == {"iperf3", "ssh", "vsftpd", "curl"}
+    assert record["host"]["programs"].keys() == {"iperf3", "ssh", "rsync", "rclone", "vsftpd", "curl", "lftp"}
+    assert all(re.match(r"\d+\.\d+", version) for version in record["host"]["programs"].values())
     assert record["series"]["flow_rows"] > 20
     assert not [note for note in record["notes"] if "no connection" in note or "had arrived" in note]
+
+
+STREAMS = """
+[[flow]]
+name = "{program}"
+workload = {{ kind = "program", program = "{program}", {keys} }}
+"""
+
+
+@pytest.mark.usefixtures("installed", "host_stays_as_it_was")
+def test_a_program_has_as_many_connections_with_data_as_streams(file: Path) -> None:
+    keys = {
+        "iperf3": 'duration = "5s", streams = 3',
+        "pget": 'bytes = "4MB", streams = 4',
+        "lftp": 'bytes = "4MB", streams = 2, files = 2',
+    }
+    text = HEAD.format(duration="20s", path="")
+    file.write_text(text + "".join(STREAMS.format(program=program, keys=keys[program]) for program in keys))
+    wanted = {"iperf3": 3, "pget": 4, "lftp": 2}
+    most = dict.fromkeys(keys, 0)
+    with begun(file, 6, lambda run: with_data(run, 0) > 0) as (process, run):
+        while process.poll() is None and most != wanted:
+            # Sources are the even hosts.
+            most = {program: max(most[program], with_data(run, 2 * place)) for place, program in enumerate(keys)}
+        out, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    assert most == wanted
+    assert "carried data at once" not in out
+
+
+def with_data(run: str, host: int) -> int:
+    """Return how many connections of a host have carried more than commands."""
+    seen = sockets(f"elephan-{run}-{host}", "-tin", "state", "connected", "exclude", "fin-wait-2")
+    return sum(int(acked) > 32 << 10 for acked in re.findall(r"bytes_acked:(\d+)", seen))
+
+
+@pytest.mark.usefixtures("installed", "host_stays_as_it_was")
+def test_files_go_from_disk_to_disk_and_are_compared(elephan: Elephan, file: Path) -> None:
+    keys = ', bytes = "300kB", files = 3, source = "disk", sink = "disk"'
+    flows = [name for name in ALL if name != "iperf3"]
+    text = HEAD.format(duration="20s", path="loss = { packets = [200] }")
+    file.write_text(text + "".join(STREAMS.format(program=name, keys=keys.removeprefix(", ")) for name in flows))
+    done = elephan("run", file, "--on", "kernel", "--json", "--no-report")
+    assert done.returncode == 0, done.stderr
+    (record,) = json.loads(done.stdout)
+    for flow in record["flows"]:
+        # rclone fills the last SFTP request of each file.
+        assert 300_000 <= flow["delivered_bytes"] < 300_000 + 3 * (32 << 10) + 10_000, flow
+        assert flow["completion_s"] > 0
+    assert not [note for note in record["notes"] if "carried data at once" in note]
+    assert record["host"]["programs_disk"].startswith("/var/tmp (")
 
 
 def test_the_simulator_plays_a_program_as_bulk_and_says_so(file: Path) -> None:
@@ -126,7 +180,8 @@ def carries(run: str) -> bool:
 
 
 def gone(run: str) -> bool:
-    return left_of(run) == [] and not testbed.folder_of(run).exists()
+    folders = [testbed.folder_of(run, parent) for parent in (testbed.FOLDERS, testbed.DISK_FOLDERS)]
+    return left_of(run) == [] and not any(folder.exists() for folder in folders)
 
 
 @pytest.mark.usefixtures("installed", "host_stays_as_it_was")
@@ -150,11 +205,12 @@ def test_a_program_that_fails_is_an_error_with_its_own_words(file: Path) -> None
 @pytest.mark.usefixtures("installed", "host_stays_as_it_was")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_programs_and_their_files_go_with_the_run(elephan: Elephan, file: Path, number: signal.Signals) -> None:
-    program = "ftp" if number == signal.SIGKILL else "scp"
-    with running(write(file, (program,), 'bytes = "1GB"')) as (process, run):
+    program = "pget" if number == signal.SIGKILL else "rsync"
+    with running(write(file, (program,), 'bytes = "1GB", sink = "disk"')) as (process, run):
         programs_there = testbed.processes(testbed.namespaces_of(run))
-        keys = [path.name for path in (testbed.folder_of(run) / "0").iterdir()]
-        assert len(programs_there) >= 2 and ("source" in keys)
+        written = [path.name for path in (testbed.folder_of(run) / "0" / "source").iterdir()]
+        assert len(programs_there) >= 2 and "source" in written
+        assert (testbed.folder_of(run, testbed.DISK_FOLDERS) / "0").is_dir()
         process.send_signal(number)
         process.communicate(timeout=30)
         if number == signal.SIGKILL:
@@ -162,24 +218,55 @@ def test_programs_and_their_files_go_with_the_run(elephan: Elephan, file: Path, 
             assert elephan("path", "clean").returncode == 0
         assert gone(run)
         assert end(programs_there)
+        until(lambda: not naming(str(testbed.folder_of(run))))
+
+
+def naming(folder: str) -> list[int]:
+    """Return the processes whose command lines name a folder: a server may have moved to another namespace."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if folder in (process / "cmdline").read_text(errors="replace"):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.usefixtures("installed", "host_stays_as_it_was")
+def test_a_run_that_ends_before_its_programs_leaves_none_of_them(file: Path) -> None:
+    flows = tuple(name for name in ALL if name != "lftp")
+    write(file, flows, 'bytes = "10GB"', duration="2s")
+    with begun(file, 2 * len(flows), lambda run: with_data(run, 0) > 0) as (process, run):
+        folder = str(testbed.folder_of(run))
+        assert len(naming(folder)) >= len(flows) - 1
+        out, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert "had arrived at the end" in out
+    assert gone(run)
+    until(lambda: not naming(folder))
 
 
 # Refusals, and the translation of each key; needs neither root nor a run
 
-MACHINE = Machine(
-    (6, 18), frozenset({"tcp_rto_max_ms"}), frozenset(c for needs in programs.NEEDS.values() for c in needs)
+MACHINE = Machine((6, 18), frozenset({"tcp_rto_max_ms"}), frozenset(c for needs in NEEDS.values() for c in needs))
+
+
+@pytest.mark.parametrize(
+    ("program", "command", "package"),
+    [("scp", "sshd", "openssh-server"), ("rsync", "rsync", "rsync"), ("rclone", "rclone", "rclone")]
+    + [("lftp", "lftp", "lftp"), ("pget", "vsftpd", "vsftpd"), ("sftp", "sftp", "openssh-client")],
 )
-
-
-def test_a_program_that_is_not_installed_is_named_with_its_package(file: Path) -> None:
-    without = Machine(MACHINE.release, MACHINE.sysctls, MACHINE.commands - {"sshd"})
-    with pytest.raises(InputError, match=r"flow scp: scp needs sshd, which is not installed: .* openssh-server$"):
-        layout(write(file, ("scp",), 'bytes = "1MB"'), without)
+def test_a_program_that_is_not_installed_is_named_with_its_package(
+    file: Path, program: str, command: str, package: str
+) -> None:
+    without = Machine(MACHINE.release, MACHINE.sysctls, MACHINE.commands - {command})
+    line = f"flow {program}: {program} needs {command}, which is not installed: apt-get install {package}$"
+    with pytest.raises(InputError, match=line):
+        layout(write(file, (program,), 'bytes = "1MB"'), without)
 
 
 def test_every_program_has_hosts_of_its_own(file: Path) -> None:
     found = layout(write(file, ALL, 'bytes = "1MB"'), MACHINE)
-    assert found.ends == ((0, 1), (2, 3), (4, 5)) and len(found.controls) == 1
+    assert found.ends == tuple((2 * number, 2 * number + 1) for number in range(len(ALL))) and len(found.controls) == 1
 
 
 @pytest.mark.parametrize(
@@ -210,7 +297,7 @@ def test_pacing_is_refused(file: Path) -> None:
         ("iperf3", 'bytes = "1MB"', "", "iperf3 ends when it has written them"),
         ("iperf3", 'duration = "1500ms"', "", "whole seconds"),
         ("scp", 'bytes = "1MB"', 'stop = "2s"', "a program ends by itself"),
-        ("rsync", 'bytes = "1MB"', "", 'one of "iperf3", "scp", "ftp"'),
+        ("bbftp", 'bytes = "1MB"', "", 'one of "iperf3", "scp", "sftp", "rsync"'),
     ],
 )
 def test_a_scenario_that_a_program_cannot_follow(file: Path, name: str, size: str, more: str, words: str) -> None:

@@ -24,9 +24,14 @@ SEEDS = range(60)
 
 POSTMARK = '{ kind = "iscsi", source = "postmark" }'
 PROGRAM = '{ kind = "program", program = "scp", bytes = "1MB" }'
+KEYS = (
+    '{ kind = "program", program = "rclone", bytes = "1MB", files = 2, streams = 2, buffer = "1KiB", requests = 2, '
+    'source = "disk", sink = "disk" }'
+)
 PARETO = '{ kind = "replicate", rate = "10%", size = { min = "4KiB", max = "1MiB" } }'
 RARE = [
     ['path.emulator="netem"', f"flow.workload={PROGRAM}", "flow.connections=2"],
+    [f"flow.workload={KEYS}"],
     [f"flow.workload={POSTMARK}"],
     [f"flow.workload={PARETO}"],
     ['flow.workload={ kind = "bulk", bytes = "100GB" }', "run.duration=1h"],

@@ -29,9 +29,12 @@ connect_from_port_20=NO
 pasv_min_port={first}
 pasv_max_port={last}
 seccomp_sandbox=NO
+isolate=NO
+isolate_network=NO
 xferlog_enable=NO
 syslog_enable=NO
 """
+"""Its processes stay in the namespaces that they were started in, with which they are ended."""
 
 _LFTP = """\
 set cmd:fail-exit yes
@@ -92,6 +95,7 @@ def _lftp(
 ) -> tuple[tuple[str, ...], tuple[File, ...]]:
     buffer = buffer_of(workload)
     script = _LFTP.format(near=place.address)
-    script += "" if buffer is None else f"set xfer:buffer-size {buffer}\n"
+    if buffer is not None and workload["program"] == "lftp":
+        script += f"set xfer:buffer-size {buffer}\n"
     script += f"open {url}\n{commands}"
     return (place.command("lftp"), "--norc", "-f", f"{place.folder}/lftp"), (File("lftp", script),)

@@ -3,7 +3,9 @@
 use super::info::Info;
 use crate::namespace;
 use netlink_packet_core::{DecodeError, NetlinkHeader, NetlinkMessage, NetlinkPayload, NLM_F_DUMP, NLM_F_REQUEST};
-use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP, TCP_ESTABLISHED, TCP_LISTEN};
+use netlink_packet_sock_diag::constants::{
+    AF_INET, IPPROTO_TCP, TCP_CLOSE_WAIT, TCP_CLOSING, TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_LAST_ACK, TCP_LISTEN,
+};
 use netlink_packet_sock_diag::inet::nlas::Nla;
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
 use netlink_packet_sock_diag::SockDiagMessage;
@@ -23,6 +25,9 @@ const TALKING: StateFlags = StateFlags::ESTABLISHED
     .union(StateFlags::LAST_ACK)
     .union(StateFlags::CLOSING);
 
+/// States in which data may be on its way to the other end (RFC 9293, 3.3.2).
+const SENDING: [u8; 5] = [TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_CLOSING];
+
 /// Bytes of one read; the kernel writes at most this much of a dump at once (NLMSG_GOODSIZE and more).
 const PIECE: usize = 32 << 10;
 
@@ -33,8 +38,8 @@ pub(crate) struct SocketEntry {
     pub cookie: u64,
     pub local_port: u16,
     pub remote: Ipv4Addr,
-    /// Both ends may send.
-    pub established: bool,
+    /// Data of its own may be on its way: it has not closed, or the close has not arrived.
+    pub may_send: bool,
     /// Bytes that have arrived in order and were not read yet.
     pub unread: u64,
     pub info: Info,
@@ -155,7 +160,7 @@ fn entry_of(response: &InetResponse) -> Option<SocketEntry> {
         cookie: u64::from_ne_bytes(header.socket_id.cookie),
         local_port: header.socket_id.source_port,
         remote,
-        established: header.state == TCP_ESTABLISHED,
+        may_send: SENDING.contains(&header.state),
         // Of a listener it is the number of connections that wait.
         unread: u64::from(header.recv_queue),
         info: Info::default(),
