@@ -280,6 +280,15 @@ OutOfRangeSpec: TypeAlias = Literal["refuse", "skip", "wrap"]
 """Treatment of a request beyond the unit."""
 
 
+class PolicerSpec(TypedDict):
+    """Token bucket that drops what exceeds it (RFC 2697, the committed bucket alone)."""
+
+    burst_bytes: int
+    """Size of the bucket, bytes (CBS)."""
+    rate_bps: int
+    """Rate at which the bucket fills, bit/s of IP packets (CIR)."""
+
+
 ProgramName: TypeAlias = Literal["iperf3", "scp", "ftp"]
 """A program that sends."""
 
@@ -694,6 +703,7 @@ LinkSpec = TypedDict(
         "jitter": JitterSpec | None,
         "loss": LossSpec,
         "name": str,
+        "policer": NotRequired[PolicerSpec],
         "queue": QueueSpec,
         "rate_bps": int,
         "to": int,
