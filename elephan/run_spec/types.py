@@ -553,6 +553,8 @@ WhenSpec: TypeAlias = AtSpec | FlowReachesSpec
 class BulkSpec(TypedDict):
     """As much as the connection takes."""
 
+    buffer_bytes: NotRequired[int]
+    """Most bytes of a write to a socket, where there are sockets; absent = as many as it takes."""
     bytes: int | None
     """Bytes; null = until the end."""
     kind: Literal["bulk"]

@@ -53,6 +53,16 @@ def test_a_policer_is_of_the_direction_that_names_it_and_absent_elsewhere(scenar
     assert [link.get("policer") for link in links[:3]] == [{"rate_bps": 10**6, "burst_bytes": 9000}, None, None]
 
 
+def test_the_application_buffer_is_left_out_where_none_is_given(scenario: Load) -> None:
+    def workload(text: str) -> dict[str, Any]:
+        result: dict[str, Any] = spec(scenario, f"flow.0.workload={text}")["flows"][0]["workload"]
+        return result
+
+    assert workload("{ kind = 'bulk', bytes = '1MB' }") == {"kind": "bulk", "bytes": 10**6}
+    made = {"kind": "bulk", "bytes": None, "buffer_bytes": 2048}
+    assert workload("{ kind = 'bulk', buffer = '2048B' }") == made
+
+
 @pytest.mark.parametrize(
     ("queue", "limit_bytes", "limit_packets"),
     [

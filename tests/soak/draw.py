@@ -304,7 +304,9 @@ def workload(rng: random.Random, number: int) -> Table:
     """Return a workload of any kind that the simulator plays; the first flow is none of short ones alone."""
     kind = rng.choice(["bulk", "bulk", "bulk", "replicate", "constant_rate", "iscsi", *["short_flows"] * (number > 0)])
     if kind == "bulk":
-        return {"kind": kind} | ({"bytes": f"{rng.randint(1, 5000)}kB"} if rng.random() < 0.4 else {})
+        # Every other flow's writes are small, which takes no number of the others' draws.
+        made: Table = {"kind": kind} | ({"buffer": "2048B"} if number % 2 else {})
+        return made | ({"bytes": f"{rng.randint(1, 5000)}kB"} if rng.random() < 0.4 else {})
     if kind == "replicate":
         arrivals = rng.choice(["constant", "poisson", {"process": "on_off", "on": "20ms", "off": "50ms"}])
         size = rng.choice(["4KiB", "64KiB", {"median": "16KiB", "sigma": 1.0}])

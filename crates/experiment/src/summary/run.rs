@@ -166,7 +166,9 @@ fn frames_of(source: &Source) -> Option<&FcCounters> {
 /// ended.
 fn completion(spec: &RunSpec, measured: &MeasuredRun) -> Option<Span> {
     let ends = spec.flows.iter().zip(&measured.flows).map(|(flow, of_it)| match flow.workload {
-        WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::Program { bytes: Some(_), .. } => of_it.workload.done_at,
+        WorkloadSpec::Bulk { bytes: Some(_), .. } | WorkloadSpec::Program { bytes: Some(_), .. } => {
+            of_it.workload.done_at
+        }
         _ => None,
     });
     let last = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;
