@@ -65,7 +65,7 @@ def test_a_policer_leaves_a_tenth_of_what_the_line_gives_and_makes_windows_equal
         one, two, tuned = (
             policer[key] for key in ((UNTUNED_BYTES, 1, cc), (UNTUNED_BYTES, 2, cc), (TUNED_BYTES, 1, cc))
         )
-        # What the bucket holds, and what it gains while a window passes, is what a round trip carries.
+        # A round trip carries at most the bucket, in whole packets.
         assert 8192 / 0.032 / 1e6 / 2 < one.median < 8192 / 0.032 / 1e6
         assert two.median == pytest.approx(2 * one.median, rel=0.1)
         assert tuned.median == pytest.approx(one.median, rel=0.02)
