@@ -129,7 +129,7 @@ def _run(alone: Record, beside: Record, yardstick: Record, flows: int) -> Run:
         line_share=count("line_share"),
         offered_share=offered_share(alone),
         load_share=load_share(alone),
-        caused_drops=_links(alone, "dropped_by_queue", "dropped_by_aqm"),
+        caused_drops=_links(alone, "dropped_by_queue", "dropped_by_aqm", "dropped_by_policer"),
         line_drops=_links(alone, "dropped_by_loss", "dropped_by_outage"),
         sent_segments=float(sum(flow.get("sent_segments") or 0 for flow in alone.flows)),
         retransmitted_segments=count("retransmitted_segments"),

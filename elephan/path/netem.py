@@ -96,6 +96,8 @@ def _direction(link: Mapping[str, Any], mtu_bytes: int) -> Direction:
     name, queue = link["name"], link["queue"]
     if queue["kind"] != "drop_tail":
         raise _refused(f'{name}: queue "{queue["kind"]}": netem drops at the tail: a number of packets or bytes')
+    if "policer" in link:
+        raise _refused(f"{name}: policer: netem has none: leave it out")
     # Its queue is one of packets, and counts the one that is being sent.
     packets = queue["limit_packets"] or -(-queue["limit_bytes"] // mtu_bytes)
     line = ("rate", f"{link['rate_bps']}bit", str(-ETHERNET_BYTES), "limit", str(packets + 1))

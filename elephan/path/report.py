@@ -112,7 +112,7 @@ class Report:
         return f"late by p50 {p50}, p99 {p99}, max {most}"
 
 
-NEVER = ("dropped_by_aqm", "dropped_by_outage", "marked_packets")
+NEVER = ("dropped_by_aqm", "dropped_by_outage", "dropped_by_policer", "marked_packets")
 """Of a record's link: what netem does not do."""
 
 
@@ -178,8 +178,9 @@ def _link(name: str, link: dict[str, Any]) -> str:
         f"dropped {link['dropped_by_queue'] + link['dropped_by_aqm']} in the queue, lost {link['dropped_by_loss']}"
     )
     outage = f", {link['dropped_by_outage']} in outages" if link["dropped_by_outage"] else ""
+    policed = f", {link['dropped_by_policer']} by the policer" if link["dropped_by_policer"] else ""
     marked = f", marked {link['marked_packets']}" if link["marked_packets"] else ""
-    return line + outage + marked
+    return line + outage + policed + marked
 
 
 def _ms(ns: int) -> str:

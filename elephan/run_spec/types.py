@@ -284,6 +284,15 @@ OutOfRangeSpec: TypeAlias = Literal["refuse", "skip", "wrap"]
 """Treatment of a request beyond the unit."""
 
 
+class PolicerSpec(TypedDict):
+    """Token bucket that drops what exceeds it (RFC 2697, the committed bucket alone)."""
+
+    burst_bytes: int
+    """Size of the bucket, bytes (CBS)."""
+    rate_bps: int
+    """Rate at which the bucket fills, bit/s of IP packets (CIR)."""
+
+
 ProgramName: TypeAlias = Literal["iperf3", "scp", "sftp", "rsync", "rsyncd", "rclone", "ftp", "lftp", "pget"]
 """A program that sends."""
 
@@ -548,6 +557,8 @@ WhenSpec: TypeAlias = AtSpec | FlowReachesSpec
 class BulkSpec(TypedDict):
     """As much as the connection takes."""
 
+    buffer_bytes: NotRequired[int]
+    """Most bytes of a write to a socket, where there are sockets; absent = as many as it takes."""
     bytes: int | None
     """Bytes; null = until the end."""
     kind: Literal["bulk"]
@@ -710,6 +721,7 @@ LinkSpec = TypedDict(
         "jitter": JitterSpec | None,
         "loss": LossSpec,
         "name": str,
+        "policer": NotRequired[PolicerSpec],
         "queue": QueueSpec,
         "rate_bps": int,
         "to": int,

@@ -1,4 +1,4 @@
-"""One direction of a link: queue, loss, jitter."""
+"""One direction of a link: queue, loss, jitter, policer."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from elephan.scenario.quantity import (
     PositiveSpan,
     Probability,
     QueueLimit,
+    Rate,
     Whole,
 )
 from elephan.scenario.table import Table, Tagged, setting
@@ -190,3 +191,14 @@ JitterOrText = Annotated[
         expected='a time such as "1ms", or a table such as { scale = "1ms", distribution = "normal" }',
     ),
 ]
+
+
+class Policer(Table):
+    """Token bucket before the queue, which drops what exceeds rate and burst, and delays nothing (RFC 2697, tc-police).
+
+    It starts full."""
+
+    rate: Rate = setting(examples=["10Mbit/s"])
+    """Rate at which the bucket fills, bits of IP packets per second (CIR)."""
+    burst: Annotated[PositiveSize, AtMost(1 << 40, "1TiB")] = setting(examples=["32KiB"])
+    """Size of the bucket, at least one packet of the MTU (CBS)."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import PlainValidator, WithJsonSchema
 
 from elephan.scenario.gateway import Gateway
-from elephan.scenario.line import JitterOrText, Loss, Queue
+from elephan.scenario.line import JitterOrText, Loss, Policer, Queue
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import Mtu, Positive, Rate, Span, parse_rate, rate
 from elephan.scenario.table import Name, Table, Tagged, setting
@@ -60,6 +60,8 @@ class ReverseLine(Table):
     """Loss back. When absent: none."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Jitter back. When absent: as forward."""
+    policer: Policer | None = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
+    """Policer back. When absent: none."""
 
 
 class Path(Table):
@@ -77,11 +79,13 @@ class Path(Table):
     """Largest IP packet."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Random extra delay, one for each direction. When absent: none."""
+    policer: Policer | None = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
+    """Policer from left to right, before the queue; back only by `reverse.policer`. When absent: none."""
     access: _Access = setting("none", examples=["4x", "10Gbit/s"])
     """Rate of the links between each flow's own two hosts and the line, without delay, loss or drops; a multiple is of
     `bandwidth`. "none": hosts sit on the line."""
     reverse: ReverseLine | None = setting(None, examples=[{"loss": 1e-5}])
-    """The way back, where it differs from forward. When absent: as forward, without its loss."""
+    """The way back, where it differs from forward. When absent: as forward, without its loss and policer."""
     emulator: Annotated[str, PlainValidator(_emulator), WithJsonSchema({"enum": [*EMULATORS]})] = setting(
         "elephan", examples=["netem"]
     )
@@ -139,7 +143,9 @@ class Link(Table):
     """Largest IP packet."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Random extra delay, one for each direction. When absent: none."""
+    policer: Policer | None = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
+    """Policer forward, before the queue; back only by `reverse.policer`. When absent: none."""
     duplex: bool = setting(True, examples=[False])
     """Add the way back, from `to` to `from`."""
     reverse: ReverseLink | None = setting(None, examples=[{"bandwidth": "1Gbit/s"}])
-    """The way back, where it differs from forward. When absent: as forward, without its loss."""
+    """The way back, where it differs from forward. When absent: as forward, without its loss and policer."""

@@ -46,6 +46,7 @@ _SECTIONS = [
     ("Loss: bit errors", "BitErrorLoss"),
     ("Loss: listed", "ListedLoss"),
     ("Jitter", "Jitter"),
+    ("Policer", "Policer"),
     ("[[flow]]", "Flow"),
     ("Workload: bulk", "Bulk"),
     ("Workload: constant_rate", "ConstantRate"),

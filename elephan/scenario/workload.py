@@ -27,6 +27,9 @@ class Bulk(Table):
     """Data to send. When absent: without end."""
     duration: PositiveSpan | None = setting(None, examples=["30s"])
     """Time for which it sends. When absent: until `stop`, or the run's end."""
+    buffer: PositiveSize | None = setting(None, examples=["2048B"])
+    """Application buffer: most bytes of a write to the socket, on the backend kernel. No effect in the simulator, whose
+    application has always written what the window allows. When absent: as many as the socket takes."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Bulk:

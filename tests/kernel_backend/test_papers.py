@@ -57,8 +57,8 @@ def test_every_claim_with_a_kernel_form_can_be_read() -> None:
 
 
 def test_a_paper_without_any_is_refused_before_anything_runs(elephan: Elephan) -> None:
-    with pytest.raises(InputError, match="of dr there is none"):
-        on_kernel.jobs(find("dr"), find("dr").claims)
+    with pytest.raises(InputError, match="of tenge there is none"):
+        on_kernel.jobs(find("tenge"), find("tenge").claims)
     done = elephan("paper", "run", "dsan", "--claim", "dsan.fig3", "--on", "kernel")
     assert done.returncode == 2 and "of dsan there is dsan.table1, dsan.fig10" in done.stderr
 

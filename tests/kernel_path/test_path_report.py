@@ -16,6 +16,7 @@ LINK: dict[str, Any] = {
     "dropped_by_aqm": 0,
     "dropped_by_loss": 2,
     "dropped_by_outage": 0,
+    "dropped_by_policer": 0,
     "marked_packets": 0,
 }
 CORE: dict[str, Any] = {

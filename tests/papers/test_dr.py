@@ -1,44 +1,90 @@
-"""The paper dr: the order of the three congestion controls, on the points of its grid that take least."""
+"""The paper dr: what its readers count, the policer against the line, and the nested loops of its sweep."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import elephan
 from elephan import papers
+from elephan.api import load
 from elephan.papers.catalogue import find, folder
 from elephan.papers.verdict import Verdict, judge
-from evaluation.papers.dr.congestion_controls import JUDGED, UNTUNED_BYTES, Point, goodputs_of, in_order
+from evaluation.papers.dr.hypotheses import counts_of, in_order, points_of, steps, ten_streams
+from evaluation.papers.dr.transfers import TUNED_BYTES, UNTUNED_BYTES, Spread, path_of
 
+DR = folder() / "dr"
 SEGMENTS = UNTUNED_BYTES // 1448
 
+SHORT = {
+    "flow.workload.bytes": "4MB",
+    "run.repetitions": 2,
+    "sweep.flow.connections": "[1, 2]",
+    "sweep.flow.congestion_control": '["reno", "bic", "fast"]',
+}
+POLICED = {
+    "path.bandwidth": "1Gbit/s",
+    "path.jitter": "12us",
+    "path.policer.rate": "45Mbit/s",
+    "path.policer.burst": "8KiB",
+}
 
-def test_in_order_means_at_least_within_a_hundredth() -> None:
-    assert in_order({"reno": 2.0, "bic": 2.0, "fast": 2.0})
-    assert in_order({"reno": 1.0, "bic": 2.0, "fast": 1.99})
-    assert not in_order({"reno": 1.0, "bic": 2.0, "fast": 1.97})
-    assert not in_order({"reno": 2.1, "bic": 2.0, "fast": 3.0})
 
-
-def test_equal_without_loss_and_fast_then_bic_then_reno_with_loss(tmp_path: Path) -> None:
-    changes = {
-        "run.duration": "40s",
-        "run.repetitions": 2,
-        "sweep.flow.window": '["65535B"]',
-        "sweep.path.loss": "[0, 0.01]",
-        "sweep.flow.connections": "[1]",
+def test_an_order_counts_where_no_ranges_overlap() -> None:
+    assert Spread((1.0, 1.2)).is_below(Spread((1.3, 1.25)))
+    assert not Spread((1.0, 1.2)).is_below(Spread((1.2, 1.4)))
+    assert str(Spread((1.0, 1.2, 1.1))) == "1.10 (1.00 to 1.20)" and str(Spread((0.2, 0.2001))) == "0.20"
+    points = {
+        (UNTUNED_BYTES, streams, cc): Spread((streams + place, streams + place + 0.1))
+        for streams in (1, 2)
+        for place, cc in enumerate(("reno", "bic", "fast"))
     }
-    results = elephan.run(folder() / "dr" / "fig4.toml", changes, store=str(tmp_path / "store.sqlite"))
-    goodputs = goodputs_of(list(results))
-    clean, lossy = goodputs[Point(UNTUNED_BYTES, 0.0, 1)], goodputs[Point(UNTUNED_BYTES, 0.01, 1)]
-    # Window over RTT; a segment less where ACKs of two leave one over, and transmission on top of the 32 ms.
-    assert all(value == pytest.approx(SEGMENTS * 1448 / 0.032 / 1e6, rel=0.04) for value in clean.values())
-    assert in_order(clean)
-    reno, bic, fast = (lossy[name] for name in JUDGED)
-    assert 1.1 * reno < bic and 1.3 * bic < fast
-    assert reno < 0.5 * clean["reno"]
+    assert in_order(points, 1) and steps(points) == 3 and counts_of(points) == [1, 2]
+    assert not in_order({**points, (UNTUNED_BYTES, 1, "bic"): Spread((1.0, 2.05))}, 1)
+
+
+def test_a_policer_leaves_a_tenth_of_what_the_line_gives_and_makes_windows_equal(tmp_path: Path) -> None:
+    found = {}
+    for name, changes in (("as stated", {}), ("policer of 45 Mbit/s, 8 KiB", POLICED)):
+        records = list(elephan.run(DR / "hypotheses.toml", SHORT | changes, store=str(tmp_path / "store.sqlite")))
+        found |= points_of(records)
+        assert list(found)[-1] == name
+    line, policer = found.values()
+    for cc in ("reno", "bic", "fast"):
+        # Window over RTT; a segment less where ACKs of two leave one over, and the line's own time on top of 32 ms.
+        assert line[UNTUNED_BYTES, 1, cc].median == pytest.approx(SEGMENTS * 1448 / 0.032 / 1e6, rel=0.08)
+        one, two, tuned = (
+            policer[key] for key in ((UNTUNED_BYTES, 1, cc), (UNTUNED_BYTES, 2, cc), (TUNED_BYTES, 1, cc))
+        )
+        # A round trip carries at most the bucket, in whole packets.
+        assert 8192 / 0.032 / 1e6 / 2 < one.median < 8192 / 0.032 / 1e6
+        assert two.median == pytest.approx(2 * one.median, rel=0.1)
+        assert tuned.median == pytest.approx(one.median, rel=0.02)
+
+
+def test_random_loss_puts_fast_before_bic_and_bic_before_reno(tmp_path: Path) -> None:
+    changes = SHORT | {"path.loss": 0.01, "flow.workload.bytes": "16MB", "sweep.flow.connections": "[1]"}
+    records = list(elephan.run(DR / "hypotheses.toml", changes, store=str(tmp_path / "store.sqlite")))
+    (points,) = points_of(records).values()
+    assert in_order(points, 1)
+
+
+def test_every_hypothesis_has_its_value_in_the_claim() -> None:
+    claim = find("dr").claim("dr.rates")
+    names = [path_of(load(DR / runs.file, runs.set).points()[0].to_spec()) for runs in claim.runs]
+    assert names == [value.name for value in claim.value] and len(set(names)) == 18
+    # One number, as if found: the reader's quantity is that of ten streams.
+    points = {(UNTUNED_BYTES, 10, cc): Spread((rate,)) for cc, rate in (("reno", 1.0), ("bic", 1.3), ("fast", 1.2))}
+    assert ten_streams(points) == 1.3
 
 
 def test_a_window_at_one_end_gains_nothing(tmp_path: Path) -> None:
@@ -49,19 +95,71 @@ def test_a_window_at_one_end_gains_nothing(tmp_path: Path) -> None:
     assert measured["both"] > 2.5 * measured["neither"]
 
 
-def test_every_point_of_the_grid_is_counted() -> None:
-    from elephan.scenario import load
-
-    points = load(folder() / "dr" / "fig4.toml").points()
-    claim = find("dr").claim("dr.fig4")
-    congestion_controls, repetitions = 4, 3
-    assert len(points) == claim.paper_value("points_in_order") * congestion_controls * repetitions
-
-
-def test_a_point_out_of_order_leaves_ordering_holds_and_a_mean_out_of_order_differs() -> None:
-    claim = find("dr").claim("dr.fig4")
-    measured = {item.name: item.paper for item in claim.value}
-    measured |= {name: 2.0 for order in claim.order for name in order.rising}
+def test_growth_alone_leaves_ordering_holds_and_a_step_that_overlaps_differs() -> None:
+    claim = find("dr").claim("dr.fig5")
+    measured = {"policer_ten": 1.3}
+    for streams in (1, 2, 4, 6, 8, 10):
+        measured |= {f"policer_{streams}_least": streams - 0.1, f"policer_{streams}_most": streams + 0.1}
+    measured["policer_8_and_half"] = 1.5 * measured["policer_8_least"]
     assert judge(claim, measured).verdict is Verdict.REPRODUCED
-    assert judge(claim, {**measured, "points_in_order": 59.0}).verdict is Verdict.ORDERING_HOLDS
-    assert judge(claim, {**measured, claim.order[0].rising[2]: 1.9}).verdict is Verdict.DIFFERS
+    assert judge(claim, {**measured, "policer_ten": 2.0}).verdict is Verdict.ORDERING_HOLDS
+    assert judge(claim, {**measured, "policer_1_most": 2.0}).verdict is Verdict.DIFFERS
+
+
+LOOPS = {
+    "flow.congestion_control": ["reno", "fast", "bic"],
+    "flow.send_buffer": ["1GiB", "128KiB"],
+    "flow.connections": [1, 2, 4, 8, 10],
+    "flow.window": ["65535B", "184320B"],
+    "flow.workload.buffer": ["1024B", "2048B", "8192B"],
+    "flow.workload.bytes": ["512MiB", "1GiB", "2GiB"],
+}
+"""The paper's figure 3, outermost first."""
+
+
+def test_the_sweep_has_the_papers_loops_in_their_order() -> None:
+    scenario = load(DR / "sweep.toml")
+    assert scenario.swept == list(LOOPS)
+    points = scenario.points()
+    wanted = list(itertools.product(*LOOPS.values()))
+    assert [tuple(point.swept.values()) for point in points] == wanted and len(wanted) == 540
+
+
+FEW = {"flow.connections": 2, "flow.window": "65535B", "sweep.flow.workload.bytes": '["1MB", "2MB", "3MB"]'}
+"""The same loops without two of them: 54 runs of small files."""
+
+
+def test_a_sweep_that_was_ended_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+
+    def stored() -> dict[str, str]:
+        if not store.exists():
+            return {}
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as opened:
+            try:
+                return dict(opened.execute("select id, created from run"))
+            except sqlite3.OperationalError:
+                return {}  # before its tables are there
+
+    call = "import sys; from elephan.cli.main import call; sys.exit(call(sys.argv[1:]))"
+    changes = [part for key, value in FEW.items() for part in ("--set", f"{key}={value}")]
+    command = [sys.executable, "-c", call, "run", str(DR / "sweep.toml"), *changes, "--workers", "1"]
+    command += ["--store", str(store), "--out", str(tmp_path / "out")]
+    environment = os.environ | {"PYTHONPATH": str(DR.parents[2])}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as first:
+        while not stored():
+            assert first.poll() is None, "it ends before it has stored a run"
+            time.sleep(0.01)
+        first.send_signal(signal.SIGTERM)
+        first.wait()
+    early = stored()
+    assert 0 < len(early) < 54
+    found = [record.parameters for record in elephan.run(DR / "sweep.toml", FEW, store=str(store))]
+    late = stored()
+    assert len(found) == len(late) == 54
+    assert early.items() <= late.items(), "what had ended was not run again"
+    loops = {key: values for key, values in LOOPS.items() if key not in FEW} | {
+        "flow.workload.bytes": ["1MB", "2MB", "3MB"]
+    }
+    wanted = list(itertools.product(*loops.values()))
+    assert [tuple(parameters[key] for key in loops) for parameters in found] == wanted

@@ -32,6 +32,17 @@ ONE_KEY = [
     ("path.queue=64KB", f'path.queue = "64KB": {LIMIT}'),
     ("path.queue=0 packets", 'path.queue = "0 packets": a queue limit above zero: at least one packet'),
     ("path.queue=1.5 packets", 'path.queue = "1.5 packets": a whole number of packets'),
+    (
+        "path.policer={ rate = '10Mbit/s', burst = '1499B' }",
+        'path.policer.burst = "1499B": at least a packet of the MTU (1500B): a larger one never passes',
+    ),
+    (
+        "path.reverse.policer={ rate = '10Mbit/s', burst = '100B' }",
+        'path.reverse.policer.burst = "100B": at least a packet of the MTU (1500B): a larger one never passes',
+    ),
+    ("path.policer={ rate = '0bit/s', burst = '8KiB' }", 'path.policer.rate = "0bit/s": a rate above zero'),
+    ("path.policer={ rate = '1Mbit/s', burst = '2TiB' }", 'path.policer.burst = "2TiB": at most 1TiB'),
+    ("path.policer={ rate = '1Mbit/s' }", "path.policer.burst: missing; this key is required"),
     ("path.queue=100B", 'path.queue = "100B": room for at least one packet of the MTU (1500B)'),
     ("path.mtu=1500", 'path.mtu = 1500: a size with a unit from 68B to 65535B, such as "1500B"'),
     ("path.mtu=67B", 'path.mtu = "67B": a size from 68B to 65535B, such as "1500B" or "9000B"'),

@@ -42,6 +42,27 @@ def test_the_way_back_can_differ(scenario: Load) -> None:
     assert forward["jitter"] == reverse["jitter"] == jitter
 
 
+def test_a_policer_is_of_the_direction_that_names_it_and_absent_elsewhere(scenario: Load) -> None:
+    forward, reverse = spec(scenario, "path.policer={ rate = '10Mbit/s', burst = '32KiB' }")["links"]
+    assert forward["policer"] == {"rate_bps": 10**7, "burst_bytes": 32_768}
+    assert "policer" not in reverse
+    forward, reverse = spec(scenario, "path.reverse.policer={ rate = '1Mbit/s', burst = '1500B' }")["links"]
+    assert reverse["policer"] == {"rate_bps": 10**6, "burst_bytes": 1500}
+    assert "policer" not in forward
+    links = spec(scenario, "link.0.policer={ rate = '1Mbit/s', burst = '9kB' }", text=NETWORK)["links"]
+    assert [link.get("policer") for link in links[:3]] == [{"rate_bps": 10**6, "burst_bytes": 9000}, None, None]
+
+
+def test_the_application_buffer_is_left_out_where_none_is_given(scenario: Load) -> None:
+    def workload(text: str) -> dict[str, Any]:
+        result: dict[str, Any] = spec(scenario, f"flow.0.workload={text}")["flows"][0]["workload"]
+        return result
+
+    assert workload("{ kind = 'bulk', bytes = '1MB' }") == {"kind": "bulk", "bytes": 10**6}
+    made = {"kind": "bulk", "bytes": None, "buffer_bytes": 2048}
+    assert workload("{ kind = 'bulk', buffer = '2048B' }") == made
+
+
 @pytest.mark.parametrize(
     ("queue", "limit_bytes", "limit_packets"),
     [

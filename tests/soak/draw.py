@@ -21,6 +21,9 @@ PACKETS = 60_000
 SANS_EVERY = 8
 """One seed in so many has Fibre Channel gateways."""
 
+POLICED_EVERY = 5
+"""One seed in so many may have policers."""
+
 
 def drawn(seed: int) -> str:
     """Return the scenario of a seed as TOML."""
@@ -46,6 +49,8 @@ def scenario(rng: random.Random, seed: int) -> Table:
     """Return a scenario as tables."""
     # By the seed, so that the other seeds draw what they drew before there were gateways.
     net = sans(rng) if seed % SANS_EVERY == 0 else rng.choice([short_form, dumbbell, hybrid])(rng)
+    if seed % POLICED_EVERY == 0:
+        policed(random.Random(seed), net)
     duration = rng.randint(*DURATION_MS)
     fastest = net.pop("fastest_bps")
     duration = max(50, min(duration, PACKETS * 1500 * 8 * 1000 // fastest))
@@ -104,6 +109,22 @@ def line(rng: random.Random, most_bps: int = 200_000_000) -> Table:
             back["loss"] = loss(rng)
         made["reverse"] = back
     return made
+
+
+def policed(rng: random.Random, net: Table) -> None:
+    """Give some lines a policer, forward or back."""
+    for one in [net["path"]] if "path" in net else net["link"]:
+        if rng.random() < 0.5:
+            continue
+        # The least burst passes a packet of every MTU that is drawn.
+        policer = {
+            "rate": f"{max(1, rate_of(one) * rng.randint(10, 200) // 100_000)}kbit/s",
+            "burst": rng.choice(["9000B", "32KiB", "1MB"]),
+        }
+        if rng.random() < 0.8:
+            one["policer"] = policer
+        else:
+            one["reverse"] = one.get("reverse", {}) | {"policer": policer}
 
 
 def queue(rng: random.Random) -> Any:
@@ -283,7 +304,9 @@ def workload(rng: random.Random, number: int) -> Table:
     """Return a workload of any kind that the simulator plays; the first flow is none of short ones alone."""
     kind = rng.choice(["bulk", "bulk", "bulk", "replicate", "constant_rate", "iscsi", *["short_flows"] * (number > 0)])
     if kind == "bulk":
-        return {"kind": kind} | ({"bytes": f"{rng.randint(1, 5000)}kB"} if rng.random() < 0.4 else {})
+        # Every other flow's writes are small, which takes no number of the others' draws.
+        made: Table = {"kind": kind} | ({"buffer": "2048B"} if number % 2 else {})
+        return made | ({"bytes": f"{rng.randint(1, 5000)}kB"} if rng.random() < 0.4 else {})
     if kind == "replicate":
         arrivals = rng.choice(["constant", "poisson", {"process": "on_off", "on": "20ms", "off": "50ms"}])
         size = rng.choice(["4KiB", "64KiB", {"median": "16KiB", "sigma": 1.0}])

@@ -45,7 +45,7 @@ impl Applications {
     fn stripe(&mut self, flows: &[FlowSpec], first: usize, count: usize) -> Result<(), RunError> {
         let flow = &flows[first];
         let stripe = match &flow.workload {
-            WorkloadSpec::Bulk { bytes: Some(bytes) } => Stripe::copy(first, count, *bytes),
+            WorkloadSpec::Bulk { bytes: Some(bytes), .. } => Stripe::copy(first, count, *bytes),
             WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits } => {
                 Stripe::frames(first, count, frames(*frame_bytes, *rate_bps), *credits, self.from)
             }
@@ -59,7 +59,7 @@ impl Applications {
             }
             // Each connection has its own: as much as it takes, a program, or the session that shares requests by
             // itself.
-            WorkloadSpec::Bulk { bytes: None }
+            WorkloadSpec::Bulk { bytes: None, .. }
             | WorkloadSpec::Program(_)
             | WorkloadSpec::Iscsi(_)
             | WorkloadSpec::Fc(_)
@@ -82,7 +82,7 @@ impl Applications {
             return Ok(Workload::shared(share, self.stripes[share.stripe].is_copy(), limited));
         }
         Ok(match &spec.workload {
-            WorkloadSpec::Bulk { bytes } => Workload::bulk(*bytes, limited),
+            WorkloadSpec::Bulk { bytes, .. } => Workload::bulk(*bytes, limited),
             WorkloadSpec::Program(program) => Workload::bulk(program.bytes, limited),
             WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits } => {
                 Workload::constant_rate(frames(*frame_bytes, *rate_bps), *credits, self.from, limited)

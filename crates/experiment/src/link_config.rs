@@ -1,19 +1,20 @@
 //! A link of a specification in the link crate's form.
 
-use link::{Jitter, JitterDistribution, LinkConfig, LossModel, QueueConfig};
-use spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec};
+use link::{Jitter, JitterDistribution, LinkConfig, LossModel, PolicerConfig, QueueConfig};
+use spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
 use units::{Rate, Span};
 
 /// The link crate's form of `spec`.
 pub fn link_config(spec: &LinkSpec) -> LinkConfig {
     // Its place is the network's.
-    let LinkSpec { name: _, from: _, to: _, rate_bps, delay_ns, queue, loss, jitter } = spec;
+    let LinkSpec { name: _, from: _, to: _, rate_bps, delay_ns, queue, loss, jitter, policer } = spec;
     LinkConfig {
         rate: Rate(*rate_bps),
         delay: Span(*delay_ns),
         queue: queue_config(queue),
         loss: loss_model(loss),
         jitter: jitter.as_ref().map(jitter_of),
+        policer: policer.as_ref().map(policer_of),
     }
 }
 
@@ -61,4 +62,9 @@ fn jitter_of(spec: &JitterSpec) -> Jitter {
         JitterKind::Normal => JitterDistribution::Normal,
     };
     Jitter { distribution, scale: Span(scale_ns), reordering }
+}
+
+fn policer_of(spec: &PolicerSpec) -> PolicerConfig {
+    let PolicerSpec { rate_bps, burst_bytes } = *spec;
+    PolicerConfig { rate: Rate(rate_bps), burst_bytes }
 }

@@ -34,7 +34,7 @@ fn member(entry: &ShortFlowsSpec, number: usize, start: Time, bytes: u64, group:
         transport: entry.transport.clone(),
         start_ns: start.0,
         stop_ns: None,
-        workload: WorkloadSpec::Bulk { bytes: Some(bytes) },
+        workload: WorkloadSpec::Bulk { bytes: Some(bytes), buffer_bytes: None },
         distribution: DistributionSpec::Each,
     }
 }
@@ -46,7 +46,7 @@ pub fn summarize<T: Transport>(entry: &ShortFlowsSpec, flows: &[&Flow<T>], end: 
     for flow in flows {
         delivered += flow.receiver.bytes_received();
         sent_again += flow.sender.stats().retransmitted_segments;
-        if let WorkloadSpec::Bulk { bytes: Some(bytes) } = flow.spec.workload {
+        if let WorkloadSpec::Bulk { bytes: Some(bytes), .. } = flow.spec.workload {
             offered += bytes;
         }
         if let Some(done) = flow.workload.done_at {

@@ -84,6 +84,8 @@ pub(crate) struct Line {
     pub rtt_ns: u64,
     pub duration_ns: u64,
     pub loss: Value,
+    /// Of the way forward; null: none.
+    pub policer: Value,
     pub window_bytes: u64,
     pub warmup_ns: u64,
     pub series_interval_ns: Option<u64>,
@@ -101,6 +103,7 @@ impl Line {
             rtt_ns,
             duration_ns,
             loss,
+            policer: Value::Null,
             window_bytes: 4 << 20,
             warmup_ns: 0,
             series_interval_ns: None,
@@ -139,10 +142,14 @@ impl Line {
                    "queue": {"kind": "drop_tail", "limit_bytes": limit, "limit_packets": null}, "loss": loss,
                    "jitter": null})
         };
+        let mut forward = link("a->b", 0, 1, &self.loss);
+        if !self.policer.is_null() {
+            forward["policer"] = self.policer.clone();
+        }
         let spec = json!({
             "format": FORMAT, "seed": 1, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
             "nodes": ["a", "b"],
-            "links": [link("a->b", 0, 1, &self.loss), link("b->a", 1, 0, &json!({"kind": "none"}))],
+            "links": [forward, link("b->a", 1, 0, &json!({"kind": "none"}))],
             "flows": self.flows, "background": [], "events": self.events,
             "measure": {"series_interval_ns": self.series_interval_ns, "warmup_ns": self.warmup_ns,
                         "pcap": null, "pcap_node": 0, "pcap_packets": null},

@@ -39,7 +39,8 @@ fn measure(name: &str, rate: u64, delay_ms: u64, queue: QueueConfig, loss: LossM
     if std::env::args().nth(1).is_some_and(|only| !name.contains(&only)) {
         return;
     }
-    let config = LinkConfig { rate: Rate(rate), delay: Span::from_millis(delay_ms), queue, loss, jitter };
+    let delay = Span::from_millis(delay_ms);
+    let config = LinkConfig { rate: Rate(rate), delay, queue, loss, jitter, policer: None };
     let (mut link, mut pacers) = (Link::variable(&config, 1), Pacers::default());
     let gap = 1500 * 8_000_000_000 / rate;
     let start = cpu_ns();

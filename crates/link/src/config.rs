@@ -6,6 +6,9 @@ use units::{Rate, Span};
 /// Highest rate, bit/s: remainders of a departure below it add up in u64. 4.6e18, ten million times 400 Gbit/s.
 pub const MAX_RATE: Rate = Rate(1 << 62);
 
+/// Largest burst: 2^40 bytes, 22 s at 400 Gbit/s.
+pub(crate) const MAX_BURST_BYTES: u64 = 1 << 40;
+
 /// Denominator of probabilities per packet.
 pub(crate) const E12: u64 = 1_000_000_000_000;
 /// Denominator of the bit error probability.
@@ -24,6 +27,8 @@ pub struct LinkConfig {
     pub loss: LossModel,
     /// Random extra delay.
     pub jitter: Option<Jitter>,
+    /// Token bucket before the queue, which drops what exceeds it.
+    pub policer: Option<PolicerConfig>,
 }
 
 /// Queue discipline. The packet being sent has left the queue: limits and queue lengths count those that wait.
@@ -130,6 +135,15 @@ pub struct Jitter {
     pub reordering: bool,
 }
 
+/// A policer's token bucket: RFC 2697 with the committed bucket alone, as tc-police(8) with `conform-exceed drop`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PolicerConfig {
+    /// Rate at which the bucket fills, bits of IP packets per second (RFC 2697: CIR); 1 to [`MAX_RATE`].
+    pub rate: Rate,
+    /// Size of the bucket, bytes (RFC 2697: CBS); 1 to 2^40. A packet that is larger never passes.
+    pub burst_bytes: u64,
+}
+
 /// Shape of jitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JitterDistribution {
@@ -182,10 +196,30 @@ impl LinkConfig {
         require((1..=MAX_RATE.0).contains(&self.rate.0), "rate", self.rate, "from 1 bit/s to 2^62 bit/s")?;
         self.queue.check()?;
         self.loss.check()?;
-        match &self.jitter {
-            Some(jitter) => require(jitter.scale <= Span::from_secs(3600), "jitter.scale", jitter.scale, "1h at most"),
-            None => Ok(()),
+        if let Some(jitter) = &self.jitter {
+            require(jitter.scale <= Span::from_secs(3600), "jitter.scale", jitter.scale, "1h at most")?;
         }
+        self.policer.as_ref().map_or(Ok(()), PolicerConfig::check)
+    }
+
+    /// # Panics
+    /// When [`LinkConfig::check`] refuses this.
+    pub(crate) fn require(&self) {
+        if let Err(error) = self.check() {
+            panic!("link configuration out of range: {error}");
+        }
+    }
+}
+
+impl PolicerConfig {
+    /// Returns whether a policer can be made from this.
+    ///
+    /// # Errors
+    /// The first field that is out of range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let (rate, burst) = (self.rate, self.burst_bytes);
+        require((1..=MAX_RATE.0).contains(&rate.0), "policer.rate", rate, "from 1 bit/s to 2^62 bit/s")?;
+        require((1..=MAX_BURST_BYTES).contains(&burst), "policer.burst_bytes", burst, "from 1 to 2^40 bytes")
     }
 }
 

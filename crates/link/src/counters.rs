@@ -13,6 +13,8 @@ pub enum DropReason {
     Loss,
     /// On the line when the link went down.
     Outage,
+    /// Exceeded the policer's rate and burst.
+    Policer,
 }
 
 /// Counters since the link was made; u64, so none wraps.
@@ -32,6 +34,8 @@ pub struct Stats {
     pub dropped_by_loss: u64,
     /// Packets lost because the link went down.
     pub dropped_by_outage: u64,
+    /// Packets dropped by the policer before the queue.
+    pub dropped_by_policer: u64,
     /// Packets marked "congestion experienced".
     pub marked: u64,
     /// Most packets that waited at once.
@@ -43,7 +47,8 @@ pub struct Stats {
 impl Stats {
     /// Packets lost, whatever the reason.
     pub fn dropped(&self) -> u64 {
-        self.dropped_by_queue + self.dropped_by_aqm + self.dropped_by_loss + self.dropped_by_outage
+        let on_the_line = self.dropped_by_loss + self.dropped_by_outage;
+        self.dropped_by_queue + self.dropped_by_aqm + on_the_line + self.dropped_by_policer
     }
 
     #[inline]
@@ -58,6 +63,7 @@ impl Stats {
             DropReason::Aqm => self.dropped_by_aqm += 1,
             DropReason::Loss => self.dropped_by_loss += 1,
             DropReason::Outage => self.dropped_by_outage += 1,
+            DropReason::Policer => self.dropped_by_policer += 1,
         }
     }
 }

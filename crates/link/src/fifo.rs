@@ -88,7 +88,9 @@ impl<P: Packet> FifoLink<P> {
         (self.ring.waiting(), self.waiting_bytes)
     }
 
-    #[inline]
+    // Once per packet and hop; as a call, which it becomes for its second caller (policed), it takes a twentieth more
+    // instructions of the engine (callgrind).
+    #[inline(always)]
     pub(crate) fn handle_packet(&mut self, now: u64, mut packet: P) -> Admission<P> {
         let bytes = packet.bytes();
         self.advance(now);

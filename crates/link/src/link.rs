@@ -1,29 +1,16 @@
 //! A link of any kind, with static dispatch to the kind's own type.
 
 use crate::admission::Admission;
-use crate::config::{LinkConfig, LossModel, QueueConfig, MAX_RATE};
+use crate::config::LinkConfig;
 use crate::counters::{DropReason, Stats};
-use crate::fifo::FifoLink;
 use crate::hold_buffer::HoldBuffer;
-use crate::loss::Loss;
 use crate::pacer::Pacers;
 use crate::packet::Packet;
+use crate::policed::PolicedLink;
 use crate::precomputed::PrecomputedLink;
-use crate::random::{stream_seed, Random};
-use crate::red::Red;
-use crate::scheduled_queue::ScheduledQueue;
-use units::{Rate, Span, Time};
-
-/// The outcome of [`Link::handle_event`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LinkEvent<P> {
-    /// The packet that has reached the far end.
-    pub delivered: Option<P>,
-    /// [`Link::poll_timeout`] after the event.
-    pub next_event: Time,
-    /// True if [`Link::poll_dropped`] has packets.
-    pub has_dropped: bool,
-}
+use crate::random::stream_seed;
+use crate::variable::{LinkEvent, VariableLink};
+use units::Time;
 
 /// One direction of a link. See the crate's documentation.
 ///
@@ -38,32 +25,31 @@ pub enum Link<P> {
     Variable(VariableLink<P>),
     /// A delay line that holds the packets of moved flows.
     HoldBuffer(Box<HoldBuffer<P>>),
-}
-
-/// A link whose rate, delay, loss and state may change while packets are inside.
-#[allow(clippy::large_enum_variant, reason = "links are few: a pointer to the FIFO would cost every packet a load")]
-pub enum VariableLink<P> {
-    /// Drop-tail or RED without jitter.
-    Fifo(FifoLink<P>),
-    /// Any queue discipline, with jitter or without.
-    Scheduled(Box<ScheduledQueue<P>>),
+    /// A link that may change, behind a policer.
+    Policed(Box<PolicedLink<P>>),
 }
 
 impl<P: Packet> Link<P> {
-    /// A [`VariableLink`] that is up, its streams of random numbers derived from `seed`.
+    /// A [`VariableLink`] that is up, its streams of random numbers derived from `seed`, behind its policer if `config`
+    /// has one.
     ///
     /// # Panics
     /// When [`LinkConfig::check`] refuses `config`.
     pub fn variable(config: &LinkConfig, seed: u64) -> Link<P> {
-        Link::Variable(VariableLink::new(config, seed))
+        let link = VariableLink::new(config, seed);
+        match &config.policer {
+            Some(policer) => Link::Policed(Box::new(PolicedLink::new(policer, link))),
+            None => Link::Variable(link),
+        }
     }
 
-    /// A link that is up and never changes: a [`PrecomputedLink`] where `config` allows one, else a [`VariableLink`].
+    /// A link that is up and never changes: a [`PrecomputedLink`] where `config` allows one, else as
+    /// [`Link::variable`].
     ///
     /// # Panics
     /// When [`LinkConfig::check`] refuses `config`.
     pub fn fixed(config: &LinkConfig, seed: u64) -> Link<P> {
-        check(config);
+        config.require();
         match PrecomputedLink::new(config, stream_seed(seed, "loss")) {
             Some(link) => Link::Precomputed(link),
             None => Link::variable(config, seed),
@@ -95,6 +81,7 @@ impl<P: Packet> Link<P> {
     pub fn as_variable_mut(&mut self) -> Option<&mut VariableLink<P>> {
         match self {
             Link::Variable(link) => Some(link),
+            Link::Policed(policed) => Some(policed.link_mut()),
             _ => None,
         }
     }
@@ -110,9 +97,9 @@ impl<P: Packet> Link<P> {
     pub fn handle_packet(&mut self, now: Time, packet: P, pacers: &mut Pacers) -> Admission<P> {
         match self {
             Link::Precomputed(link) => link.handle_packet(now, packet),
-            Link::Variable(VariableLink::Fifo(link)) => link.handle_packet(now.0, packet),
-            Link::Variable(VariableLink::Scheduled(link)) => link.handle_packet(now.0, packet),
+            Link::Variable(link) => link.handle_packet(now.0, packet),
             Link::HoldBuffer(buffer) => buffer.handle_packet(now.0, packet, pacers),
+            Link::Policed(policed) => policed.handle_packet(now.0, packet),
         }
     }
 
@@ -124,18 +111,12 @@ impl<P: Packet> Link<P> {
                 let delivered = link.poll_delivery(now.0);
                 LinkEvent { delivered, next_event: Time(link.due()), has_dropped: false }
             }
-            Link::Variable(VariableLink::Fifo(link)) => {
-                let delivered = link.poll_delivery(now.0);
-                LinkEvent { delivered, next_event: Time(link.due()), has_dropped: link.counters().has_dropped() }
-            }
-            Link::Variable(VariableLink::Scheduled(link)) => {
-                let delivered = link.poll_delivery(now.0);
-                LinkEvent { delivered, next_event: Time(link.due()), has_dropped: link.counters().has_dropped() }
-            }
+            Link::Variable(link) => link.handle_event(now.0),
             Link::HoldBuffer(buffer) => {
                 let delivered = buffer.poll_delivery(now.0, pacers);
                 LinkEvent { delivered, next_event: Time(buffer.due()), has_dropped: false }
             }
+            Link::Policed(policed) => policed.link_mut().handle_event(now.0),
         }
     }
 
@@ -147,6 +128,7 @@ impl<P: Packet> Link<P> {
             Link::Precomputed(link) => link.due(),
             Link::Variable(link) => link.due(),
             Link::HoldBuffer(buffer) => buffer.due(),
+            Link::Policed(policed) => policed.link().due(),
         })
     }
 
@@ -157,8 +139,8 @@ impl<P: Packet> Link<P> {
     /// here.
     pub fn poll_dropped(&mut self) -> Option<(P, DropReason)> {
         match self {
-            Link::Variable(VariableLink::Fifo(link)) => link.counters_mut().dropped.pop_front(),
-            Link::Variable(VariableLink::Scheduled(link)) => link.counters_mut().dropped.pop_front(),
+            Link::Variable(link) => link.counters_mut().dropped.pop_front(),
+            Link::Policed(policed) => policed.link_mut().counters_mut().dropped.pop_front(),
             Link::Precomputed(_) | Link::HoldBuffer(_) => None,
         }
     }
@@ -167,8 +149,8 @@ impl<P: Packet> Link<P> {
     #[inline]
     pub fn has_dropped(&self) -> bool {
         match self {
-            Link::Variable(VariableLink::Fifo(link)) => link.counters().has_dropped(),
-            Link::Variable(VariableLink::Scheduled(link)) => link.counters().has_dropped(),
+            Link::Variable(link) => link.counters().has_dropped(),
+            Link::Policed(policed) => policed.link().counters().has_dropped(),
             Link::Precomputed(_) | Link::HoldBuffer(_) => false,
         }
     }
@@ -177,6 +159,7 @@ impl<P: Packet> Link<P> {
     pub fn is_up(&self) -> bool {
         match self {
             Link::Variable(link) => link.is_up(),
+            Link::Policed(policed) => policed.link().is_up(),
             Link::Precomputed(_) | Link::HoldBuffer(_) => true,
         }
     }
@@ -185,9 +168,9 @@ impl<P: Packet> Link<P> {
     pub fn queue(&mut self, now: Time) -> (u64, u64) {
         match self {
             Link::Precomputed(link) => link.queue(now.0),
-            Link::Variable(VariableLink::Fifo(link)) => link.queue(now.0),
-            Link::Variable(VariableLink::Scheduled(link)) => link.queue(now.0),
+            Link::Variable(link) => link.queue(now.0),
             Link::HoldBuffer(buffer) => buffer.queue(),
+            Link::Policed(policed) => policed.link_mut().queue(now.0),
         }
     }
 
@@ -195,9 +178,9 @@ impl<P: Packet> Link<P> {
     pub fn packets_inside(&self) -> u64 {
         match self {
             Link::Precomputed(link) => link.inside(),
-            Link::Variable(VariableLink::Fifo(link)) => link.inside(),
-            Link::Variable(VariableLink::Scheduled(link)) => link.inside(),
+            Link::Variable(link) => link.inside(),
             Link::HoldBuffer(buffer) => buffer.inside(),
+            Link::Policed(policed) => policed.link().inside(),
         }
     }
 
@@ -213,96 +196,9 @@ impl<P: Packet> Link<P> {
     pub fn stats(&self) -> &Stats {
         match self {
             Link::Precomputed(link) => link.stats(),
-            Link::Variable(VariableLink::Fifo(link)) => &link.counters().stats,
-            Link::Variable(VariableLink::Scheduled(link)) => &link.counters().stats,
+            Link::Variable(link) => &link.counters().stats,
             Link::HoldBuffer(buffer) => &buffer.counters().stats,
+            Link::Policed(policed) => &policed.link().counters().stats,
         }
-    }
-}
-
-impl<P: Packet> VariableLink<P> {
-    /// A link that is up, its streams of random numbers derived from `seed`.
-    ///
-    /// # Panics
-    /// When [`LinkConfig::check`] refuses `config`.
-    pub fn new(config: &LinkConfig, seed: u64) -> VariableLink<P> {
-        check(config);
-        let seed = |name: &str| stream_seed(seed, name);
-        let analytic = matches!(config.queue, QueueConfig::DropTail { .. } | QueueConfig::Red { .. });
-        if analytic && config.jitter.is_none() {
-            let red = Red::new(&config.queue, config.rate, Random::new(seed("red")));
-            let loss = Loss::new(&config.loss, seed("loss"));
-            VariableLink::Fifo(FifoLink::new(config.rate, config.delay.0, config.queue.limits(), red, loss))
-        } else {
-            VariableLink::Scheduled(Box::new(ScheduledQueue::new(config, seed)))
-        }
-    }
-
-    #[inline]
-    pub(crate) fn due(&self) -> u64 {
-        match self {
-            VariableLink::Fifo(link) => link.due(),
-            VariableLink::Scheduled(link) => link.due(),
-        }
-    }
-
-    /// The line's rate is `rate` from `now` on. The packet being sent keeps its old rate; waiting packets take the new
-    /// one.
-    ///
-    /// # Panics
-    /// When `rate` is zero or above [`crate::MAX_RATE`].
-    pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        assert!((1..=MAX_RATE.0).contains(&rate.0), "rate = {rate}: must be from 1 bit/s to 2^62 bit/s");
-        match self {
-            VariableLink::Fifo(link) => link.set_rate(now.0, rate),
-            VariableLink::Scheduled(link) => link.set_rate(now.0, rate),
-        }
-    }
-
-    /// Packets that start from `now` on take `delay`. Packets on the line keep theirs; no packet overtakes them even
-    /// when the delay shrinks (it arrives with the last of them, lost ones included), unless the link has jitter with
-    /// reordering.
-    pub fn set_delay(&mut self, now: Time, delay: Span) {
-        match self {
-            VariableLink::Fifo(link) => link.set_delay(now.0, delay.0),
-            VariableLink::Scheduled(link) => link.set_delay(now.0, delay.0),
-        }
-    }
-
-    /// Packets that start from `now` on are lost by `model`, which counts them from 1.
-    ///
-    /// # Panics
-    /// When [`LossModel::check`] refuses `model`.
-    pub fn set_loss(&mut self, now: Time, model: LossModel) {
-        if let Err(error) = model.check() {
-            panic!("loss model out of range: {error}");
-        }
-        match self {
-            VariableLink::Fifo(link) => link.set_loss(now.0, &model),
-            VariableLink::Scheduled(link) => link.set_loss(now.0, &model),
-        }
-    }
-
-    /// Takes the link down or up. Going down loses the packets on the line (and the one being sent); waiting packets
-    /// stay and leave when the link comes up. While it is down, packets are queued within the queue's limits.
-    pub fn set_up(&mut self, now: Time, up: bool) {
-        match self {
-            VariableLink::Fifo(link) => link.set_up(now.0, up),
-            VariableLink::Scheduled(link) => link.set_up(now.0, up),
-        }
-    }
-
-    /// Returns whether the link is up.
-    pub fn is_up(&self) -> bool {
-        match self {
-            VariableLink::Fifo(link) => link.is_up(),
-            VariableLink::Scheduled(link) => link.is_up(),
-        }
-    }
-}
-
-fn check(config: &LinkConfig) {
-    if let Err(error) = config.check() {
-        panic!("link configuration out of range: {error}");
     }
 }

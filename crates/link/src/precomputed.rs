@@ -87,9 +87,10 @@ struct DeferredStats {
 }
 
 impl<P: Packet> PrecomputedLink<P> {
-    /// From a checked configuration; `seed` is that of the losses. None unless drop-tail without jitter.
+    /// From a checked configuration; `seed` is that of the losses. None unless drop-tail without jitter and policer.
     pub(crate) fn new(config: &LinkConfig, seed: u64) -> Option<PrecomputedLink<P>> {
-        if !matches!(config.queue, QueueConfig::DropTail { .. }) || config.jitter.is_some() {
+        let other = config.jitter.is_some() || config.policer.is_some();
+        if !matches!(config.queue, QueueConfig::DropTail { .. }) || other {
             return None;
         }
         let (limit_packets, limit_bytes) = config.queue.limits();

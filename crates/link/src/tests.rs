@@ -133,7 +133,7 @@ pub fn tail(packets: u64) -> QueueConfig {
 /// 1 Gbit/s (1500 B in 12 us), 1 ms.
 pub fn gigabit(queue: QueueConfig) -> LinkConfig {
     let (rate, delay) = (Rate(1_000_000_000), Span::from_millis(1));
-    LinkConfig { rate, delay, queue, loss: LossModel::None, jitter: None }
+    LinkConfig { rate, delay, queue, loss: LossModel::None, jitter: None, policer: None }
 }
 
 /// Jitter of zero: a scheduled queue with the results of a FIFO link.

@@ -117,6 +117,7 @@ fn insert_counters(dict: &Bound<'_, PyDict>, counters: &CarrierCounters) -> PyRe
         link.set_item("dropped_by_aqm", stats.dropped_by_aqm)?;
         link.set_item("dropped_by_loss", stats.dropped_by_loss)?;
         link.set_item("dropped_by_outage", stats.dropped_by_outage)?;
+        link.set_item("dropped_by_policer", stats.dropped_by_policer)?;
         link.set_item("marked_packets", stats.marked)?;
         link.set_item("queue_max_packets", stats.max_queue_packets)?;
         link.set_item("queue_max_bytes", stats.max_queue_bytes)?;

@@ -77,6 +77,7 @@ fn main() {
             queue,
             loss: LossModel::None,
             jitter: None,
+            policer: None,
         };
         Link::variable(&config, 1)
     };

@@ -3,7 +3,7 @@
 mod moves;
 
 use crate::{Hosts, Network, RouteId, Routed, Routes};
-use link::{DropReason, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig, Stats};
+use link::{DropReason, Link, LinkConfig, LossModel, Pacers, Packet, PolicerConfig, QueueConfig, Stats};
 use proptest::prelude::*;
 use units::{Rate, Span, Time};
 
@@ -170,7 +170,7 @@ fn run(case: &Case, ahead: bool, end: u64) -> (Outcome, u64) {
 
 fn drop_tail(rate: u64, delay: u64, limit_packets: Option<u64>, loss: LossModel) -> LinkConfig {
     let queue = QueueConfig::DropTail { limit_bytes: None, limit_packets };
-    LinkConfig { rate: Rate(rate), delay: Span(delay), queue, loss, jitter: None }
+    LinkConfig { rate: Rate(rate), delay: Span(delay), queue, loss, jitter: None, policer: None }
 }
 
 #[test]
@@ -240,7 +240,11 @@ fn link_config() -> impl Strategy<Value = LinkConfig> {
         1 => Just(LossModel::Independent { probability_e12: 100_000_000_000 }),
     ];
     let limit = prop::option::of(1u64..10);
-    (100_000_000u64..4_000_000_000, 0u64..20_000, limit, loss).prop_map(|(r, d, l, m)| drop_tail(r, d, l, m))
+    let policer = (100_000_000u64..2_000_000_000, 1500u64..9000)
+        .prop_map(|(rate, burst_bytes)| PolicerConfig { rate: Rate(rate), burst_bytes });
+    let policer = prop_oneof![3 => Just(None), 1 => policer.prop_map(Some)];
+    (100_000_000u64..4_000_000_000, 0u64..20_000, limit, loss, policer)
+        .prop_map(|(r, d, l, m, policer)| LinkConfig { policer, ..drop_tail(r, d, l, m) })
 }
 
 fn change() -> impl Strategy<Value = Change> {

@@ -1,4 +1,4 @@
-//! Links: rate, delay, queue, loss, jitter.
+//! Links: rate, delay, queue, loss, jitter, policer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,19 @@ pub struct LinkSpec {
     pub loss: LossSpec,
     /// Extra random delay.
     pub jitter: Option<JitterSpec>,
+    /// Policer before the queue; left out where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policer: Option<PolicerSpec>,
+}
+
+/// Token bucket that drops what exceeds it (RFC 2697, the committed bucket alone).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicerSpec {
+    /// Rate at which the bucket fills, bit/s of IP packets (CIR).
+    pub rate_bps: u64,
+    /// Size of the bucket, bytes (CBS).
+    pub burst_bytes: u64,
 }
 
 /// Queue discipline.

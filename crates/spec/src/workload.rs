@@ -36,6 +36,9 @@ pub enum WorkloadSpec {
     Bulk {
         /// Bytes; null = until the end.
         bytes: Option<u64>,
+        /// Most bytes of a write to a socket, where there are sockets; absent = as many as it takes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        buffer_bytes: Option<u64>,
     },
     /// Constant load: one frame every so often, each frame's latency measured (the dsan paper's FC generator).
     #[schemars(title = "ConstantRateSpec")]

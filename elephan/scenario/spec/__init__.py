@@ -16,7 +16,7 @@ from elephan.scenario.spec.extrapolate import extrapolate_spec
 from elephan.scenario.spec.flows import crowd_specs, flow_specs
 from elephan.scenario.spec.gateways import gateway_specs
 from elephan.scenario.spec.hybrid import manager_spec
-from elephan.scenario.spec.lines import jitter_spec, loss_spec, queue_specs
+from elephan.scenario.spec.lines import jitter_spec, loss_spec, policer_specs, queue_specs
 from elephan.scenario.spec.network import Network, build
 
 
@@ -61,6 +61,9 @@ def specify(
         },
     }
     # Left out where there is nothing to say: specifications without them stay as they were, ids and all.
+    for link, policer in zip(spec["links"], policer_specs(network), strict=True):
+        if policer is not None:
+            link["policer"] = policer
     emulator = _emulator(document)
     if emulator is not None:
         spec["emulator"] = emulator

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.run_spec.types import (
+    BulkSpec,
     FlowSpec,
     QueueSpec,
     ShortFlowsSpec,
@@ -250,7 +251,10 @@ def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bp
     workload = flow.workload
     match workload:
         case Bulk():
-            return {"kind": "bulk", "bytes": workload.bytes}
+            bulk: BulkSpec = {"kind": "bulk", "bytes": workload.bytes}
+            if workload.buffer is not None:
+                bulk["buffer_bytes"] = workload.buffer
+            return bulk
         case Program():
             return program_spec(workload)
         case ConstantRate():

@@ -1,10 +1,10 @@
-"""Queues, losses and jitter of a network's lines, as the core takes them."""
+"""Queues, losses, jitter and policers of a network's lines, as the core takes them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from elephan.run_spec.types import JitterSpec, LossSpec, QueueSpec
+from elephan.run_spec.types import JitterSpec, LossSpec, PolicerSpec, QueueSpec
 from elephan.scenario import line as models
 from elephan.scenario.problem import Location, Problem
 from elephan.scenario.quantity import Limit
@@ -124,3 +124,19 @@ def jitter_spec(jitter: models.Jitter | None) -> JitterSpec | None:
     if jitter is None:
         return None
     return {"distribution": jitter.distribution, "scale_ns": jitter.scale, "reordering": jitter.reordering}
+
+
+def policer_specs(network: Network) -> list[PolicerSpec | None]:
+    """The policer of every line; None is none. Raises `Problem` for one that no packet passes."""
+    return [_policer(network, index) for index in range(len(network.lines))]
+
+
+def _policer(network: Network, index: int) -> PolicerSpec | None:
+    line = network.lines[index]
+    if line.policer is None:
+        return None
+    if line.policer.burst < line.mtu_bytes:
+        key = ("policer", "burst") if line.forward else ("reverse", "policer", "burst")
+        where = (*_line_location(network, index, key[0]), *key[1:])
+        raise Problem(where, f"at least a packet of the MTU ({line.mtu_bytes}B): a larger one never passes")
+    return {"rate_bps": line.policer.rate, "burst_bytes": line.policer.burst}

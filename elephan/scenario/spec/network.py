@@ -10,6 +10,7 @@ from typing import Any
 
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
+from elephan.scenario.line import Policer
 from elephan.scenario.path import Link, Path
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import RATE_MAX
@@ -40,6 +41,7 @@ class Line:
     """A queue model; None for an access link."""
     loss: Any = None
     jitter: Any = None
+    policer: Policer | None = None
 
 
 @dataclass
@@ -148,6 +150,7 @@ def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, 
             queue=link.queue,
             loss=link.loss,
             jitter=link.jitter,
+            policer=link.policer,
         )
     )
     if isinstance(link, Link) and not link.duplex:
@@ -166,6 +169,7 @@ def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, 
             queue=(back and back.queue) or link.queue,
             loss=back.loss if back else None,
             jitter=(back and back.jitter) or link.jitter,
+            policer=back.policer if back else None,
         )
     )
 

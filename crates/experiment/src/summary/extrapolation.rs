@@ -11,7 +11,7 @@ use units::Time;
 /// there are none. All other metrics stay those of the part that was simulated.
 pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyResult, all: [&mut Metrics; 2]) -> Metrics {
     let bytes = match spec.flows[0].workload {
-        WorkloadSpec::Bulk { bytes: Some(bytes) } => bytes,
+        WorkloadSpec::Bulk { bytes: Some(bytes), .. } => bytes,
         _ => 0,
     };
     let received: u64 = measured.flows.iter().map(|flow| flow.counters.received_bytes).sum();

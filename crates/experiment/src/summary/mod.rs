@@ -66,12 +66,8 @@ pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
         spec.flows.iter().zip(&measured.flows).map(|(s, f)| flow::of_flow(spec, s, f, &measured, &mut notes)).collect();
     let mut entries: Vec<_> =
         measured.stripes.iter().map(|s| stripe::metrics(spec, s, &measured, &mut notes)).collect();
-    let links = spec
-        .links
-        .iter()
-        .zip(&measured.network.links)
-        .map(|(s, l)| network::of_link(&s.name, l, measured.end))
-        .collect();
+    let links =
+        spec.links.iter().zip(&measured.network.links).map(|(s, l)| network::of_link(s, l, measured.end)).collect();
     let background = spec
         .background
         .iter()

@@ -2,10 +2,11 @@
 
 use crate::counters::{BackgroundCounters, MeasuredRun};
 use crate::metric::{Metric, Metrics};
+use spec::LinkSpec;
 use units::{Span, Time};
 
-pub fn of_link(name: &str, stats: &link::Stats, end: Time) -> Metrics {
-    let mut metrics = Metrics::from([("name", Metric::Text(name.to_owned()))]);
+pub fn of_link(spec: &LinkSpec, stats: &link::Stats, end: Time) -> Metrics {
+    let mut metrics = Metrics::from([("name", Metric::Text(spec.name.clone()))]);
     for (name, value) in [
         ("delivered_packets", stats.delivered),
         ("delivered_bytes", stats.delivered_bytes),
@@ -19,6 +20,9 @@ pub fn of_link(name: &str, stats: &link::Stats, end: Time) -> Metrics {
         ("queue_max_bytes", stats.max_queue_bytes),
     ] {
         metrics.insert(name, Metric::Integer(value));
+    }
+    if spec.policer.is_some() {
+        metrics.insert("dropped_by_policer", Metric::Integer(stats.dropped_by_policer));
     }
     if end > Time::ZERO {
         let rate = stats.delivered_bytes as f64 * 8.0 / end.as_secs_f64();

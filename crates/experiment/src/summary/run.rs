@@ -166,7 +166,7 @@ fn frames_of(source: &Source) -> Option<&FcCounters> {
 /// ended.
 fn completion(spec: &RunSpec, measured: &MeasuredRun) -> Option<Span> {
     let ends = spec.flows.iter().zip(&measured.flows).map(|(flow, of_it)| match &flow.workload {
-        WorkloadSpec::Bulk { bytes: Some(_) } => of_it.workload.done_at,
+        WorkloadSpec::Bulk { bytes: Some(_), .. } => of_it.workload.done_at,
         WorkloadSpec::Program(program) if program.bytes.is_some() => of_it.workload.done_at,
         _ => None,
     });

@@ -30,7 +30,7 @@ pub fn metrics(run: &RunSpec, stripe: &Stripe, measured: &MeasuredRun, notes: &m
         metrics.insert("goodput_bps", Metric::Real(goodput));
         metrics.insert("line_share", Metric::Real(goodput / run.links[bottleneck(run, spec)].rate_bps as f64));
     }
-    if let WorkloadSpec::Bulk { bytes: Some(bytes) } = spec.workload {
+    if let WorkloadSpec::Bulk { bytes: Some(bytes), .. } = spec.workload {
         if let Some(done) = done_at {
             metrics.insert("completion_s", Metric::Real(done.since(start).as_secs_f64()));
         } else if measured.copy.is_none() {

@@ -26,6 +26,7 @@ pub fn check(run: &RunSpec, spec: &FlowSpec) -> Result<(), RunError> {
         WorkloadSpec::Replicate { trace, writes } if trace.is_some() == writes.is_some() => {
             Err(wrong(spec, "replicate: a trace or writes, not both"))
         }
+        WorkloadSpec::Bulk { buffer_bytes: Some(0), .. } => Err(wrong(spec, "bulk: buffer above zero")),
         WorkloadSpec::Replicate { writes: Some(writes), .. } if !RandomWrites::is_possible(writes) => {
             Err(wrong(spec, "replicate: rate, sizes, weights and times above zero, Pareto shapes of times above 1"))
         }
@@ -39,15 +40,16 @@ pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
     // Of the others each connection has its own: as much as it takes, a program, or the session that shares requests by
     // itself.
     let shares = match &flow.workload {
-        WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::ConstantRate { .. } | WorkloadSpec::Replicate { .. } => {
-            flow.distribution == DistributionSpec::Striped
-        }
+        WorkloadSpec::Bulk { bytes: Some(_), .. }
+        | WorkloadSpec::ConstantRate { .. }
+        | WorkloadSpec::Replicate { .. } => flow.distribution == DistributionSpec::Striped,
         WorkloadSpec::Program(program) => {
             program.bytes.is_some() && program.streams > 1 && flow.distribution == DistributionSpec::Striped
         }
-        WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_) => {
-            false
-        }
+        WorkloadSpec::Bulk { bytes: None, .. }
+        | WorkloadSpec::Iscsi(_)
+        | WorkloadSpec::Fc(_)
+        | WorkloadSpec::Fcp(_) => false,
     };
     let key = |f: &FlowSpec| (f.source, f.destination, f.stop_ns, f.distribution);
     match flows.iter().find(|other| other.workload != flow.workload || key(other) != key(flow)).filter(|_| shares) {

@@ -90,7 +90,8 @@ impl<'a> ValidSimulation<'a> {
         }
         if let Some(spec) = run.extrapolate {
             let wrong = |text: &str| Err(RunError::Spec(format!("extrapolate: {text}")));
-            if !matches!(run.flows.first().map(|flow| &flow.workload), Some(WorkloadSpec::Bulk { bytes: Some(_) })) {
+            if !matches!(run.flows.first().map(|flow| &flow.workload), Some(WorkloadSpec::Bulk { bytes: Some(_), .. }))
+            {
                 return wrong("the first flow is no bulk with bytes");
             }
             if copied_bytes(&run).is_none() || !run.short_flows.is_empty() || run.manager.is_some() {
@@ -120,7 +121,7 @@ fn groups(flows: &[FlowSpec]) -> impl Iterator<Item = &[FlowSpec]> {
 /// Bytes of the one copy that `run` is; None: it is none, or more than that.
 pub fn copied_bytes(run: &RunSpec) -> Option<u64> {
     let (group, bytes) = match run.flows.first()? {
-        FlowSpec { group, workload: WorkloadSpec::Bulk { bytes }, .. } => (*group, (*bytes)?),
+        FlowSpec { group, workload: WorkloadSpec::Bulk { bytes, .. }, .. } => (*group, (*bytes)?),
         _ => return None,
     };
     run.flows.iter().all(|flow| flow.group == group).then_some(bytes)

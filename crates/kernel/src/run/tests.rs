@@ -116,6 +116,25 @@ fn a_lost_packet_is_one_drop_one_retransmission_and_one_recovery() {
 }
 
 #[test]
+fn a_policer_drops_real_packets_beyond_its_rate_and_burst() {
+    if !able("a run over a line") {
+        return;
+    }
+    let (bytes, burst, rate) = (1_000_000u64, 30_000u64, 8_000_000u64);
+    let line = Line::new(50_000_000, 20 * MS, 30 * S).flow(bulk(Some(bytes)));
+    let policer = json!({"rate_bps": rate, "burst_bytes": burst});
+    let (outcome, _) = Hosts::new().run(&Line { stop_when_done: true, policer, ..line });
+    let (flow, link) = (&outcome.flows[0], &outcome.links[0]);
+    assert_eq!(integer(flow, "delivered_bytes"), bytes);
+    let dropped = integer(link, "dropped_by_policer");
+    assert!(dropped > 0 && integer(flow, "dropped_packets") == dropped && integer(link, "dropped_packets") == dropped);
+    let end = integer(link, "delivered_bytes") as f64 * 8.0 / real(link, "carried_bps");
+    assert!(integer(link, "delivered_bytes") as f64 <= burst as f64 + rate as f64 / 8.0 * end);
+    assert!(real(flow, "completion_s") >= (bytes - burst) as f64 * 8.0 / rate as f64);
+    assert!(!outcome.links[1].contains_key("dropped_by_policer"), "the way back has none");
+}
+
+#[test]
 fn a_frame_is_on_its_way_for_as_long_as_the_line_takes() {
     if !able("a run over a line") {
         return;

@@ -70,7 +70,7 @@ impl Connection {
         let netstat = netstat.transpose().map_err(|e| ("its namespace's counters".to_owned(), e))?;
         Ok(Connection {
             flow: index,
-            sender: Sender::new(socket),
+            sender: Sender::new(socket, write_limit(&flow.workload)),
             listener: Some(listener),
             receiver: None,
             workload,
@@ -242,13 +242,21 @@ impl Connection {
     }
 }
 
+/// Returns the most bytes of a write: the application's buffer.
+fn write_limit(workload: &WorkloadSpec) -> u64 {
+    match workload {
+        WorkloadSpec::Bulk { buffer_bytes: Some(bytes), .. } => *bytes,
+        _ => u64::MAX,
+    }
+}
+
 /// Returns the limit of unsent bytes in the kernel. There is one only if the application stops before its end and takes
 /// the rest back, or if another connection may send the rest.
 fn unsent_bound(spec: &RunSpec, flow: &FlowSpec, workload: &Workload) -> Option<u64> {
     if workload.share().is_some() && matches!(flow.workload, WorkloadSpec::Bulk { .. }) {
         return Some(BLOCK_BYTES);
     }
-    let stops = flow.stop_ns.is_some() && matches!(flow.workload, WorkloadSpec::Bulk { bytes: None });
+    let stops = flow.stop_ns.is_some() && matches!(flow.workload, WorkloadSpec::Bulk { bytes: None, .. });
     let line = Rate(spec.links[experiment::bottleneck(spec, flow)].rate_bps);
     stops.then(|| line.data_in(UNSENT).0.max(UNSENT_LEAST))
 }

@@ -29,6 +29,7 @@ pub(crate) enum ConnectionState {
 pub(crate) struct Sender {
     pub socket: Socket,
     pub standing: ConnectionState,
+    write_limit: u64,
     written: u64,
     /// The kernel had no room and will say when it has.
     blocked: bool,
@@ -41,10 +42,12 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub fn new(socket: Socket) -> Sender {
+    /// `write_limit`: most bytes of a write.
+    pub fn new(socket: Socket, write_limit: u64) -> Sender {
         Sender {
             socket,
             standing: ConnectionState::Idle,
+            write_limit,
             written: 0,
             blocked: false,
             wants_turn: false,
@@ -86,7 +89,7 @@ impl SendingEnd for Sender {
         }
         let mut taken = 0;
         while taken < bytes.min(TURN) {
-            match self.socket.send(bytes - taken) {
+            match self.socket.send((bytes - taken).min(self.write_limit)) {
                 Ok(Some(sent)) => taken += sent,
                 Ok(None) => {
                     self.blocked = true;

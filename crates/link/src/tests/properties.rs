@@ -1,6 +1,7 @@
 //! Properties of every link under every sequence of calls.
 
 use super::*;
+use crate::{PolicerConfig, Stats};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -80,14 +81,23 @@ fn rate() -> impl Strategy<Value = u64> {
     prop_oneof![Just(1_000_000_000), 50_000_000..20_000_000_000u64]
 }
 
+fn policer() -> impl Strategy<Value = Option<PolicerConfig>> {
+    let policer = (rate(), 1..20_000u64);
+    let policer = policer.prop_map(|(rate, burst_bytes)| PolicerConfig { rate: Rate(rate), burst_bytes });
+    prop_oneof![2 => Just(None), 1 => policer.prop_map(Some)]
+}
+
 fn config(queue: impl Strategy<Value = QueueConfig>) -> impl Strategy<Value = LinkConfig> {
-    (rate(), 0..200_000u64, queue, loss(), jitter()).prop_map(|(rate, delay, queue, loss, jitter)| LinkConfig {
-        rate: Rate(rate),
-        delay: Span(delay),
-        queue,
-        loss,
-        jitter,
-    })
+    (rate(), 0..200_000u64, queue, loss(), jitter(), policer()).prop_map(
+        |(rate, delay, queue, loss, jitter, policer)| LinkConfig {
+            rate: Rate(rate),
+            delay: Span(delay),
+            queue,
+            loss,
+            jitter,
+            policer,
+        },
+    )
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -189,7 +199,8 @@ proptest! {
         let steps: Vec<_> = steps.collect();
         config.jitter = None;
         let mut fixed = Bench::of(Link::fixed(&config, 1));
-        prop_assert_eq!(fixed.link.is_precomputed(), matches!(config.queue, QueueConfig::DropTail { .. }));
+        let drop_tail = matches!(config.queue, QueueConfig::DropTail { .. });
+        prop_assert_eq!(fixed.link.is_precomputed(), drop_tail && config.policer.is_none());
         let mut plain = Bench::new(config.clone());
         // Packets come `ahead` of time to this one.
         let mut early = Link::<Probe>::fixed(&config, 1);
@@ -225,6 +236,27 @@ proptest! {
         prop_assert_eq!(outcome(&plain), outcome(&fixed));
         prop_assert_eq!(plain.link.stats(), fixed.link.stats());
         prop_assert_eq!(fixed.link.packets_inside(), 0);
+    }
+
+    /// A policed link is the same link without those packets that its policer drops.
+    #[test]
+    fn a_policer_takes_packets_out_and_changes_nothing_else(config in config(queue()), steps in steps()) {
+        let mut policed = run(&config, &steps);
+        let dropped: Vec<u64> =
+            policed.dropped.iter().filter(|d| d.2 == DropReason::Policer).map(|d| d.1.number).collect();
+        prop_assert_eq!(policed.link.stats().dropped_by_policer, dropped.len() as u64);
+        let mut plain = Bench::new(LinkConfig { policer: None, ..config.clone() });
+        for step in &steps {
+            if matches!(step, Step::Send { .. }) && dropped.contains(&(plain.sent + 1)) {
+                plain.sent += 1;
+            } else {
+                play(&mut plain, step);
+            }
+        }
+        prop_assert_eq!(plain.link.queue(Time(plain.now)), policed.link.queue(Time(policed.now)));
+        prop_assert_eq!(&plain.delivered, &policed.delivered);
+        let stats = Stats { dropped_by_policer: 0, ..*policed.link.stats() };
+        prop_assert_eq!(plain.link.stats(), &stats);
     }
 
     /// Polling at the times of `poll_timeout` yields the same packets as polling all the time.
