@@ -48,12 +48,12 @@ class Point:
     def parameters(self) -> dict[str, Value]:
         """All keys that the file or the command line sets, dotted, with values as written; swept keys come first."""
         raw, places = self.scenario._substituted(self.swept)
-        result = {key: _flat(key, value) for key, value in self.swept.items()}
+        result = {key: flat(key, value) for key, value in self.swept.items()}
         covered = [location for location in places if places[location] in self.swept]
         for location, value in keys.flatten(raw).items():
             is_label = location[0] in ("name", "title", "description") or location[-1:] == ("name",)
             if not is_label and not any(location[: len(place)] == place for place in covered):
-                result[keys.dotted(location, raw)] = _flat(str(location[-1]), value)
+                result[keys.dotted(location, raw)] = flat(str(location[-1]), value)
         return result
 
     def to_spec(self, pcap: Path | None = None) -> RunSpec:
@@ -453,9 +453,9 @@ def _without(sweep: dict[str, Any], key: str) -> dict[str, Any]:
     return result
 
 
-def _flat(key: str, value: Any) -> Value:
+def flat(key: str, value: Any) -> Value:
     """A value as tables show it: numbers and texts as they are, congestion controls by their label, the rest as
     TOML."""
     if key.rsplit(".", 1)[-1] == "congestion_control":
-        return _flat("", label(value))
+        return flat("", label(value))
     return value if isinstance(value, bool | int | float | str) else format_value(value)
