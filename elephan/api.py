@@ -42,7 +42,7 @@ class Results(Sequence[Record]):
     def __init__(self, outcomes: Sequence[Outcome], store: Store | None) -> None:
         """Take over what `execute` gave."""
         self.outcomes = list(outcomes)
-        self._series = {item.record.id: item.series for item in outcomes if item.series is not None}
+        self._series = {item.record.id: item for item in outcomes if item.held is not None}
         self._records = [item.record for item in outcomes]
         self._store = store
         self.damaged: tuple[Damaged, ...] = ()
@@ -74,7 +74,7 @@ class Results(Sequence[Record]):
         """Return both series of a record; None when none were taken or they were not stored."""
         held = self._series.get(record.id)
         if held is not None:
-            return held
+            return held.series
         return None if self._store is None else self._store.series(record.id)
 
     def series(self, index: int = 0, kind: str = "flow") -> pyarrow.Table:

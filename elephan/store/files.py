@@ -21,7 +21,12 @@ def stem_of(run_id: str) -> str:
 
 def paths_of(folder: Path, stem: str) -> tuple[Path, ...]:
     """Return where the tables of a run are, one for each of `KINDS`."""
-    return tuple(folder / f"{stem}.{kind}.parquet" for kind in KINDS)
+    return tuple(folder / name for name in names_of(stem))
+
+
+def names_of(stem: str) -> tuple[str, ...]:
+    """Return the names of a run's tables below the folder of series, one for each of `KINDS`."""
+    return tuple(f"{stem}.{kind}.parquet" for kind in KINDS)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan.errors import StoreError
-from elephan.store.files import KINDS, paths_of, replace_together, replacing
+from elephan.store.files import KINDS, names_of, paths_of, replace_together, replacing
 
 
 def table(columns: Mapping[str, Any]) -> pa.Table:
@@ -139,6 +139,10 @@ def _present(data: pa.Table) -> pa.Table:
     return data
 
 
+COMPRESSED_BYTES = 4096
+"""Least size of a table that is compressed, bytes: a smaller one would not get smaller, and takes three times as long.
+"""
+
 WRITTEN_AT_ONCE_BYTES = 64 * 2**20
 """Series in memory whose files wait for the disk together, bytes."""
 
@@ -154,17 +158,14 @@ def write_series(several: Sequence[tuple[Series | SeriesFiles, str]], folder: Pa
             replace_together(waiting)
             waiting.clear()
     replace_together(waiting)
-    return [
-        {kind: str(path.relative_to(folder)) for kind, path in zip(KINDS, paths_of(folder, stem), strict=True)}
-        for _, stem in several
-    ]
+    return [dict(zip(KINDS, names_of(stem), strict=True)) for _, stem in several]
 
 
 def as_parquet(data: pa.Table, path: Path) -> bytes:
     """Return the content of a table's file. Raises `StoreError`, which names `path`."""
     buffer = io.BytesIO()
     try:
-        pq.write_table(data, buffer, compression="zstd")
+        pq.write_table(data, buffer, compression="zstd" if data.nbytes > COMPRESSED_BYTES else "none")
     except pa.ArrowException as error:
         raise StoreError(f"cannot write {path}: {str(error).splitlines()[0]}") from error
     return buffer.getvalue()

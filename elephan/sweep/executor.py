@@ -27,7 +27,7 @@ from elephan.units import pluralize
 
 if TYPE_CHECKING:
     from elephan.store.database import Store
-    from elephan.store.series import Series
+    from elephan.store.series import Series, SeriesFiles
     from elephan.sweep.costs import Costs
 
 POLL_S = 0.1
@@ -49,10 +49,17 @@ class Outcome:
 
     job: Job
     record: Record
-    series: Series | None
-    """None when it is to be read from the store."""
+    held: Series | SeriesFiles | None
+    """Series in memory, None when it is to be read from the store."""
     reused: bool
     """True if it was in the store already."""
+
+    @property
+    def series(self) -> Series | None:
+        """The series where they are in memory; those of a cluster are decoded when they are asked for."""
+        from elephan.store.series import SeriesFiles
+
+        return self.held.decoded() if isinstance(self.held, SeriesFiles) else self.held
 
 
 class Interrupted(ElephanError):
@@ -247,18 +254,14 @@ class _Pool:
             self._watcher.took(message.number, message.took_s)
             self._watcher.ended(message.number)
 
-    def _held(self, message: Message) -> Series | None:
+    def _held(self, message: Message) -> Series | SeriesFiles | None:
         """Return a run's series where they are kept in memory."""
-        from elephan.store.series import SeriesFiles
-
         series = message.series
-        if series is None:
-            return None
-        if self._store is not None:
+        if series is not None and self._store is not None:
             self._series_bytes += series.nbytes
             if self._series_bytes > SERIES_IN_MEMORY_BYTES:
                 return None
-        return series.decoded() if isinstance(series, SeriesFiles) else series
+        return series
 
 
 def _cost(record: Record) -> float | None:
