@@ -68,7 +68,7 @@ SYNCS_AT_ONCE = 8
 def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
     """Have files take the places of others, each whole and all on the disk when this returns.
 
-    The disk is waited for once for many of them: 0.3 instead of 8 ms a file on ext4. Raises `StoreError`; none that was
+    The disk is waited for once for many of them (docs/results/sweeps.md). Raises `StoreError`; none that was
     not there before is then left, unless it had its name already.
     """
     temporaries = [path.with_name(f"{path.name}.{os.getpid()}.tmp") for path, _ in contents]

@@ -23,17 +23,20 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-LEVELS_MAX = 12
+LEVELS_MAX = 6
 """Values of an axis that have effects of their own; of more, neighbours share one."""
 
 LEAST_S = 1e-4
 """Least time of a run that is told apart, s."""
 
-RIDGE = 0.05
+RIDGE = 0.001
 """Penalty on effects, in runs."""
 
 LEARNED_MAX = 5_000
 """Runs from which effects are fitted, the latest."""
+
+NINE_IN_TEN = 1.645
+"""Standard deviations on either side of a mean between which nine tenths lie."""
 
 RESAMPLED = 40
 """Fits by which a spread is found (bootstrap: Efron 1979)."""
@@ -106,13 +109,13 @@ class Costs:
             again = self._fit(draw.choice(learned, len(learned)))
             assert again is not None
             totals.append(float(self._of(again, places).sum()))
-        # A single run tells nothing of the others.
         if len(learned) < 2:
+            # A single run tells nothing of the others.
             return Estimate(middle, middle / 2, middle * 2) if len(numbers) > 1 else Estimate(middle, middle, middle)
-        least, most = np.quantile(totals, (0.05, 0.95))
-        # Runs also scatter about what their keys say, which few known ones show too little of.
-        apart = float(fit[2]) / np.sqrt(min(len(numbers), len(learned)))
-        return Estimate(middle, min(middle, least * np.exp(-apart)), max(middle, most * np.exp(apart)))
+        # Fits of other draws differ by what few runs leave open; runs scatter about what their keys say.
+        variance = float(np.var(np.log(totals))) + fit[2] ** 2 / min(len(numbers), len(learned))
+        factor = float(np.exp(NINE_IN_TEN * np.sqrt(variance)))
+        return Estimate(middle, middle / factor, middle * factor)
 
     def sample(self, most: int) -> list[int]:
         """Return runs to try, so that each value of each axis is met, as evenly as `most` allows (a Latin square)."""
@@ -182,7 +185,8 @@ class Costs:
             first += size
         effects = np.linalg.solve(table.T @ table + penalty, table.T @ (values - mean)) if width else np.zeros(0)
         residuals = values - mean - table @ effects
-        spread = float(np.sqrt((residuals**2).sum() / max(1, len(values) - 1)))
+        free = max(1, len(values) - 1 - sum(size - 1 for size in sizes))
+        spread = float(np.sqrt((residuals**2).sum() / free))
         by_axis = np.split(effects, np.cumsum(sizes)[:-1]) if width else []
         return mean + float(np.log(np.exp(residuals).mean())), list(by_axis), spread
 

@@ -46,8 +46,9 @@ TRY_S = 10.0
 OVERHEAD_S = 0.003
 """Time of a simulated run beside its simulation, s (docs/results/sweeps.md)."""
 
-SET_UP_S = (0.5, 1.0, 3.0)
-"""Time for namespaces, controls and drain of a run on a real network, s: least, usual, most."""
+SET_UP_S = (0.7, 1.6, 2.1)
+"""Time for namespaces, controls and drain of a run on a real network, s: least, median and most of nine runs on the
+kernel backend of a busy machine with 2 cores (2026-11-25)."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """`python -m evaluation.performance.sweep`: cost of a point of a sweep beside its simulation. Writes the table of
 docs/results/sweeps.md.
 
-Points are trivially small, so that nearly all is overhead: making the job, looking it up, recording, storing. Each sweep
-runs once, whole, in a process that has loaded its modules and made its store. A cluster's scheduler and its two workers
-run on this machine, and their CPU time counts.
+Points are trivially small, so that nearly all is overhead: making the job, looking it up, recording, storing. Each
+sweep runs once, whole, in a process that has loaded its modules and made its store. A cluster's scheduler and its two
+workers run on this machine, and their CPU time counts.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from elephan import api
 from elephan.core import native
 from elephan.record import canonical_json
 from elephan.store import Store
+from elephan.store.files import replace_together, replacing
 from elephan.sweep.cluster import Cluster
 from elephan.sweep.executor import default_workers
 from evaluation.markdown import fill, table
@@ -34,6 +35,8 @@ COMMAND = "python -m evaluation.performance.sweep"
 POINTS = 10_000
 SIMULATED = 2_000
 """Points that are simulated alone, for the share of the simulation."""
+FILES, FILE_BYTES = 64, 3000
+"""Files that are synced, about those of a batch of runs."""
 OVERHEAD_MAX_MS = 3.0
 """Bound on the overhead of a point, ms."""
 
@@ -169,6 +172,19 @@ def measured(points: int) -> tuple[list[tuple[Cost, Cost]], Cost]:
     return found, again
 
 
+def synced(folder: Path) -> tuple[float, float]:
+    """Return the time of a file that is written and synced alone, and of one among others, ms."""
+    content = os.urandom(FILE_BYTES)
+    (folder / "alone").mkdir()
+    began_s = time.perf_counter()
+    for number in range(FILES):
+        with replacing(folder / "alone" / str(number), durable=True) as file:
+            file.write(content)
+    alone_s = time.perf_counter() - began_s
+    replace_together([(folder / "together" / str(number), content) for number in range(FILES)])
+    return 1e3 * alone_s / FILES, 1e3 * (time.perf_counter() - began_s - alone_s) / FILES
+
+
 def say(cost: Cost, alone: Cost) -> None:
     """Print a line of progress."""
     print("  ".join(cost.row(alone)), file=sys.stderr, flush=True)
@@ -182,6 +198,8 @@ def main() -> int:
     options = parser.parse_args()
     load = os.getloadavg()[0]
     rows, again = measured(options.points)
+    with tempfile.TemporaryDirectory(prefix="elephan-sweep-", dir=".") as name:
+        alone_ms, together_ms = synced(Path(name))
     most = max(cost.overhead_ms(alone) for cost, alone in rows)
     verdict = "within" if most <= OVERHEAD_MAX_MS else "above"
     ways = [("here", rows[::2]), ("on a cluster", rows[1::2])]
@@ -190,7 +208,8 @@ def main() -> int:
         fill(
             f"{rows[0][0].points:,} points in each sweep. The largest overhead of a point is {largest}, {verdict} the "
             f"bound of {OVERHEAD_MAX_MS:g} ms; simulation alone takes {rows[0][1].cpu_ms:.2f} ms. The machine's load "
-            f"when this began was {load:.1f}, which lengthens wall time."
+            f"when this began was {load:.1f}, which lengthens wall time. One of {FILES} files of {FILE_BYTES:,} B "
+            f"takes {alone_ms:.2f} ms when each is synced alone, {together_ms:.2f} ms when they are synced together."
         )
         + "\n\n"
         + table(
