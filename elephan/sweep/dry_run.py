@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from elephan import backends
 from elephan.backends import Job, Stopped
 from elephan.core import build_digest
+from elephan.signals import Flag
 from elephan.store.database import Store, to_look_at
 from elephan.store.place import Place, default_location
 from elephan.store.rows import as_text
@@ -137,9 +138,21 @@ def plan(
         loops=[(axis.key, len(axis.values)) for axis in scenario.axes],
         zipped=scenario.mode == "zip",
         repetitions=scenario.runs.each,
-        store="none: nothing is kept" if store == "none" else Place.of(store or default_location()).location,
+        store=_named(store, opened is not None),
         forecasts=forecasts,
     )
+
+
+def _named(location: str | None, is_open: bool) -> str:
+    """Return a store in words: where it is, and whether it tells which runs it has."""
+    if location == "none":
+        return "none: nothing is kept"
+    place = Place.of(location or default_location())
+    if is_open:
+        return place.location
+    # Of a server it is not known whether it is there.
+    why = "cannot be read as it is, so that no run counts as stored" if place.exists else "not there yet"
+    return f"{place.location}, {why}"
 
 
 @dataclass
@@ -274,7 +287,7 @@ def _try(costs: Costs, jobs: Sequence[Job], at_once: int) -> int:
     numbers = [number for number in costs.sample(TRIED_MOST) if number not in costs.known]
     local = min(at_once, default_workers())
     until_s = time.monotonic() + TRY_S
-    lock = threading.Lock()
+    lock, stop = threading.Lock(), Flag()
     left = list(numbers)
     tried = 0
 
@@ -282,25 +295,30 @@ def _try(costs: Costs, jobs: Sequence[Job], at_once: int) -> int:
         nonlocal tried
         while True:
             with lock:
-                if not left or time.monotonic() > until_s:
+                if not left or stop.is_set() or time.monotonic() > until_s:
                     return
                 # The points that are left to try share the time that is left.
                 limit_s = (until_s - time.monotonic()) * local / max(local, len(left))
                 number = left.pop(0)
                 job = jobs[number]
-            seconds = _time_of(job, limit_s)
+            seconds = _time_of(job, limit_s, stop)
             if seconds is not None:
                 with lock:
                     costs.learn(number, seconds)
                     tried += 1
 
     with ThreadPoolExecutor(local, "elephan-try") as pool:
-        for _ in pool.map(work, range(local)):
-            pass
+        try:
+            for _ in pool.map(work, range(local)):
+                pass
+        except BaseException:
+            # Ctrl-C, or a point that cannot run: the others end now.
+            stop.set()
+            raise
     return tried
 
 
-def _time_of(job: Job, limit_s: float) -> float | None:
+def _time_of(job: Job, limit_s: float, stop: Flag) -> float | None:
     """Return how long a point takes, s; one that takes longer than the limit is stopped. None if it got nowhere."""
     began_s = time.monotonic()
     reached = 0.0
@@ -308,7 +326,7 @@ def _time_of(job: Job, limit_s: float) -> float | None:
     def progress(now_ns: int, total_ns: int) -> None:
         nonlocal reached
         reached = min(1.0, now_ns / max(total_ns, 1))
-        if time.monotonic() - began_s > limit_s and reached < 1:
+        if stop.is_set() or (time.monotonic() - began_s > limit_s and reached < 1):
             raise Stopped
 
     try:

@@ -137,7 +137,7 @@ class Weights:
         self._ended: set[int] = set()
         self._each: Array | None = None
         self._done = self._all = 0.0
-        self._fitted_s = -math.inf
+        self._fitted_s, self._pause_s = -math.inf, REFIT_S
 
     def learn(self, number: int, seconds: float) -> None:
         """Take the time of a run."""
@@ -156,7 +156,7 @@ class Weights:
     def share(self, parts: Mapping[int, float]) -> float | None:
         """Return the done part of the work, with these parts of running runs; None while nothing tells it."""
         now_s = time.monotonic()
-        if now_s - self._fitted_s > REFIT_S and self._costs.known:
+        if now_s - self._fitted_s > self._pause_s and self._costs.known:
             self._fitted_s = now_s
             each = self._costs.predicted()
             if each is not None:
@@ -165,6 +165,8 @@ class Weights:
                 self._each = each
                 self._all = float(each.sum()) - sum(float(each[number]) for number in self._left_out)
                 self._done = sum(float(each[number]) for number in self._ended)
+            # Of a million runs a fit takes a while: it is to take a twentieth of the time at most.
+            self._pause_s = max(REFIT_S, 20 * (time.monotonic() - now_s))
         if self._each is None or self._all <= 0:
             return None
         running = sum(part * float(self._each[number]) for number, part in parts.items())

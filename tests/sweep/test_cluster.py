@@ -89,6 +89,11 @@ def test_the_records_are_those_of_a_local_run_to_the_byte(cluster: str, tmp_path
     assert all(outcome.reused for outcome in again.outcomes)
 
 
+def test_a_dry_run_counts_the_clusters_threads(cluster: str, tmp_path: Path) -> None:
+    plan = api.dry_run(scenario(tmp_path), store="none", cluster=cluster)
+    assert [one.at_once for one in plan.forecasts] == [2]
+
+
 def test_series_are_there_without_a_store(cluster: str, tmp_path: Path) -> None:
     file = scenario(tmp_path, last=10)
     there = api.run(file, store="none", cluster=cluster)
@@ -162,7 +167,10 @@ def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(cluster: str, tmp_
     own.close()
 
 
-def test_ctrl_c_keeps_what_ended_and_leaves_no_work_behind(cluster: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
+def test_a_command_that_ends_keeps_what_ended_and_leaves_no_work_behind(
+    cluster: str, tmp_path: Path, ended_by: signal.Signals
+) -> None:
     file = scenario(tmp_path, last=40, duration="600s")
     place = tmp_path / "results.sqlite"
     running = subprocess.Popen(
@@ -180,12 +188,13 @@ def test_ctrl_c_keeps_what_ended_and_leaves_no_work_behind(cluster: str, tmp_pat
             while not store.count():
                 assert time.monotonic() < until_s and running.poll() is None
                 time.sleep(0.05)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(ended_by)
         _, error = running.communicate(timeout=60)
     finally:
         running.kill()
-    assert running.returncode == 130, error
-    assert "the same command goes on from here" in error and "Traceback" not in error
+    if ended_by == signal.SIGINT:
+        assert running.returncode == 130, error
+        assert "the same command goes on from here" in error and "Traceback" not in error
     own = Cluster(cluster)
 
     def executing(dask_worker: Any) -> int:
