@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from elephan.scenario import Scenario
     from elephan.scenario.load import Point
     from elephan.store import Damaged, Series, Store
+    from elephan.sweep.cluster import Cluster
+    from elephan.sweep.dry_run import Plan
     from elephan.sweep.executor import Outcome
     from elephan.sweep.progress import Watcher
     from elephan.sweep.sampling import Looking
@@ -38,7 +42,7 @@ class Results(Sequence[Record]):
     def __init__(self, outcomes: Sequence[Outcome], store: Store | None) -> None:
         """Take over what `execute` gave."""
         self.outcomes = list(outcomes)
-        self._series = {item.record.id: item.series for item in outcomes if item.series is not None}
+        self._series = {item.record.id: item for item in outcomes if item.held is not None}
         self._records = [item.record for item in outcomes]
         self._store = store
         self.damaged: tuple[Damaged, ...] = ()
@@ -70,7 +74,7 @@ class Results(Sequence[Record]):
         """Return both series of a record; None when none were taken or they were not stored."""
         held = self._series.get(record.id)
         if held is not None:
-            return held
+            return held.series
         return None if self._store is None else self._store.series(record.id)
 
     def series(self, index: int = 0, kind: str = "flow") -> pyarrow.Table:
@@ -166,7 +170,7 @@ def _number(value: Any) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    from elephan.store.database import as_text
+    from elephan.store.rows import as_text
 
     return None if value is None else as_text(value)
 
@@ -210,7 +214,7 @@ class Jobs(Sequence[Job]):
     def __init__(self, scenario: Scenario, pcap: Path | None, backend: str) -> None:
         """Make none yet."""
         self._scenario, self._points = scenario, scenario.points()
-        self._pcap, self._backend = pcap, backend
+        self._pcap, self.backend = pcap, backend
         self._info = ScenarioInfo(
             name=scenario.name,
             title=scenario.title,
@@ -251,7 +255,7 @@ class Jobs(Sequence[Job]):
             parameters=point.parameters,
             seed=point.seed,
             scenario=self._info,
-            backend=self._backend,
+            backend=self.backend,
             must_run=capture is not None,
         )
 
@@ -308,6 +312,7 @@ def run(
     pcap: str | Path | None = None,
     watcher: Watcher | None = None,
     looking: Looking | None = None,
+    cluster: str | None = None,
 ) -> Results:
     """Run a scenario: every point of its sweep, every repetition.
 
@@ -315,25 +320,95 @@ def run(
     and after them those of the second. `set` changes keys ({"path.loss": 1e-3}); `seed` the first seed; `workers` how
     many runs go at once (all cores; on the backend kernel, where runs take each other's processor time, one);
     `store` where results are kept (a database URL or file, "none" for nowhere; default $ELEPHAN_STORE or the user's
-    own); `again` runs what is stored already; `pcap` writes a capture. Raises `InputError`, `StoreError`,
+    own); `again` runs what is stored already; `pcap` writes a capture; `cluster` is the address of a scheduler of
+    dask.distributed, whose workers simulate the points. Raises `InputError`, `StoreError`,
     `elephan.sweep.executor.Interrupted`; what had ended is stored in any case.
     """
     from elephan.store import store_for
+    from elephan.sweep.costs import Costs
     from elephan.sweep.executor import execute
     from elephan.sweep.progress import NoProgress
 
     names = backends.named(on)
+    if cluster is not None:
+        must_fit_cluster(cluster, names, workers, pcap)
     scenario = load(file, set, seed, looking)
     jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name) for name in names}
     if "kernel" in names:
         backends.check(jobs["kernel"].looked_at())
     backends.require(names)
-    keep = store_for(store)
     outcomes: list[Outcome] = []
-    for name in names:
-        at_once = 1 if workers is None and name == "kernel" else workers
-        outcomes += execute(jobs[name], store=keep, workers=at_once, again=again, watcher=watcher or NoProgress())
+    with connected(cluster) as there:
+        keep = store_for(store)
+        for name in names:
+            outcomes += execute(
+                jobs[name],
+                store=keep,
+                workers=1 if workers is None and name == "kernel" else workers,
+                again=again,
+                watcher=watcher or NoProgress(),
+                engine=None if there is None else there.workers,
+                costs=Costs(scenario),
+            )
     return Results(outcomes, keep)
+
+
+def must_fit_cluster(cluster: str, names: Sequence[str], workers: int | None, pcap: str | Path | None) -> None:
+    """Raise `InputError` when a cluster cannot do what is asked for."""
+    for name in names:
+        if name != "sim":
+            raise InputError(f"--cluster {cluster}: its workers simulate; --on {name} runs on this machine alone")
+    if workers is not None:
+        raise InputError(f"--workers {workers}: the cluster {cluster} has workers of its own; leave one of both out")
+    if pcap is not None:
+        raise InputError(f"--pcap {pcap}: a capture is written by this machine; leave --cluster out")
+
+
+@contextmanager
+def connected(cluster: str | None) -> Iterator[Cluster | None]:
+    """Give a connection to a cluster, None where none is named. Raises `InputError`."""
+    if cluster is None:
+        yield None
+        return
+    from elephan.sweep.cluster import Cluster
+
+    there = Cluster(cluster)
+    try:
+        print(printable(str(there)), file=sys.stderr, flush=True)
+        yield there
+    finally:
+        there.close()
+
+
+def dry_run(
+    file: str | Path,
+    set: Overrides | None = None,
+    *,
+    on: str = "sim",
+    seed: int | None = None,
+    workers: int | None = None,
+    store: str | None = None,
+    again: bool = False,
+    looking: Looking | None = None,
+    cluster: str | None = None,
+) -> Plan:
+    """Return what `run` with these arguments would do, and how long it would take. Makes and stores nothing.
+
+    Where the store has too few runs of this kind, some points are tried for some seconds. Raises `InputError`,
+    `StoreError`.
+    """
+    from elephan.sweep.dry_run import plan
+
+    names = backends.named(on)
+    if cluster is not None:
+        must_fit_cluster(cluster, names, workers, None)
+    scenario = load(file, set, seed, looking)
+    jobs = {name: jobs_of(scenario, None, name) for name in names}
+    if "kernel" in names:
+        backends.check(jobs["kernel"].looked_at())
+    with connected(cluster) as there:
+        threads = None if there is None else there.threads()
+    return plan(scenario, jobs, store=store, workers=workers, again=again, threads=threads)
 
 
 def check(

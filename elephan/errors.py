@@ -22,6 +22,10 @@ class StoreError(ElephanError):
     """A result could not be written or read: no permission, disk full, a store of a newer elephan."""
 
 
+class StoreAway(StoreError):
+    """The server of a store cannot be reached, or has ended the connection; it may come back."""
+
+
 class StoreUnusable(StoreError):
     """The place that was named for the store cannot be one: not a database, no such folder, read only."""
 

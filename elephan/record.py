@@ -213,6 +213,9 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
     return from_format_1(data) if found == 1 else data
 
 
+_PLAIN = frozenset({int, float, bool, type(None)})
+
+
 def without_places(spec: Mapping[str, Any], inputs: list[InputFile]) -> dict[str, Any]:
     """Return `spec` with each input's path replaced by its digest, and without outputs that change no result."""
     places = {item.path: f"sha256:{item.sha256}" for item in inputs}
@@ -220,14 +223,21 @@ def without_places(spec: Mapping[str, Any], inputs: list[InputFile]) -> dict[str
     walked: dict[int, Any] = {}
 
     def walk(value: Any) -> Any:
+        # By type first, which nearly all values are told by: it is a third of the time.
+        if type(value) in _PLAIN:
+            return value
         if isinstance(value, str):
             return places.get(value, value)
-        if not isinstance(value, (Mapping, list, tuple)):
+        if type(value) is not dict and not isinstance(value, (list, tuple, Mapping)):
             return value
         found = walked.get(id(value))
         if found is None:
-            if isinstance(value, Mapping):
-                found = {key: walk(item) for key, item in value.items() if not key.startswith("pcap")}
+            if type(value) is dict or isinstance(value, Mapping):
+                found = {
+                    key: item if type(item) in _PLAIN else walk(item)
+                    for key, item in value.items()
+                    if not key.startswith("pcap")
+                }
             else:
                 found = [walk(item) for item in value]
             walked[id(value)] = found

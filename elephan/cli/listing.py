@@ -17,9 +17,10 @@ from elephan.record import Record
 from elephan.report.metrics import LINKS, metric, present
 from elephan.report.points import cc_of, shown
 from elephan.scenario.toml import parse_value
-from elephan.store.database import Damaged, Filter, Store, as_text, open_store
+from elephan.store.database import Damaged, Filter, Store, open_store
 from elephan.store.files import KINDS
 from elephan.store.place import Place
+from elephan.store.rows import as_text
 from elephan.units import pluralize
 
 if TYPE_CHECKING:

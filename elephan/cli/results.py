@@ -13,7 +13,9 @@ from elephan.cli.options import Out, StoreAt
 from elephan.errors import InputError
 from elephan.units import pluralize
 
-app = typer.Typer(help="List, show, compare, plot, export, repeat, check and remove stored runs.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, show, compare, plot, export, repeat, check, send and remove stored runs.", no_args_is_help=True
+)
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Runs, by the start of their id.", show_default=False)]
 MaybeIds = Annotated[
@@ -163,6 +165,14 @@ def check(ids: MaybeIds = None, store: StoreAt = None) -> None:
 
     if not upkeep.all_whole(ids or [], store):
         raise typer.Exit(1)
+
+
+@app.command()
+def send(store: StoreAt = None) -> None:
+    """Send runs that were kept here while a store's server was away. Exit code 1 when it still is."""
+    from elephan.cli import upkeep
+
+    upkeep.send(store)
 
 
 @app.command()

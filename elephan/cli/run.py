@@ -42,6 +42,17 @@ def run(
     ] = False,
     again: Again = False,
     no_report: NoReport = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would run and how long it would take; store nothing.")
+    ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Simulate on the workers of this dask scheduler, such as tcp://HOST:8786; results are stored here.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a scenario: print a table, store every run, write a report with plots.
 
@@ -52,6 +63,20 @@ def run(
     from elephan.sweep.sampling import Looking
 
     changes = [*(set_ or []), *(["run.exact=true"] if exact else [])]
+    if dry_run:
+        planned = api.dry_run(
+            file,
+            changes,
+            on=on,
+            seed=seed,
+            workers=workers,
+            store=store,
+            again=again,
+            looking=Looking(),
+            cluster=cluster,
+        )
+        emit(planned.as_json() if json else "\n".join(printable(line) for line in planned.lines()))
+        return
     done = api.run(
         file,
         changes,
@@ -63,6 +88,7 @@ def run(
         pcap=pcap,
         watcher=Bars(),
         looking=Looking(),
+        cluster=cluster,
     )
     if json:
         emit(as_json(done))

@@ -10,11 +10,13 @@ import typer
 
 from elephan.cli.console import counted, emit, failed, say
 from elephan.cli.listing import SHORT_ID, existing
-from elephan.errors import InputError
+from elephan.errors import InputError, StoreError
 from elephan.printable import printable
 from elephan.store.check import Checked, check
 from elephan.store.database import Filter, Store, Summary
+from elephan.store.place import Place, default_location, waiting_locations
 from elephan.store.prune import Rule, remove, runs, stray_files
+from elephan.store.spool import Spool
 from elephan.units import pluralize, size
 
 LISTED = 20
@@ -38,6 +40,26 @@ def all_whole(ids: Sequence[str], location: str | None) -> bool:
         if strays:
             say(f"{pluralize(strays, 'file')} of series belong to no run: elephan results prune --stray-files")
     return summary.damaged == 0
+
+
+def send(location: str | None) -> None:
+    """Send what waits for a store's server, and name other servers that runs wait for. Raises `StoreError`."""
+    place = Place.of(location or default_location())
+    waiting = 0 if place.spool is None else Spool(place.spool).count()
+    if not waiting:
+        say(f"no run waits for the store {place.location}")
+    else:
+        try:
+            # Opening it sends them, and says so.
+            Store(location or default_location()).close()
+        except StoreError as error:
+            verb = "waits" if waiting == 1 else "wait"
+            raise StoreError(f"{pluralize(waiting, 'run')} {verb} in {place.spool}: {error}") from error
+    for url, path in waiting_locations().items():
+        others = 0 if path == place.spool else Spool(path).count()
+        if others:
+            verb = "waits" if others == 1 else "wait"
+            say(f"{pluralize(others, 'run')} {verb} for another store: elephan results send --store {url}")
 
 
 def delete(ids: Sequence[str], location: str | None, yes: bool) -> None:

@@ -50,6 +50,11 @@ class Runs:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def each(self) -> int | None:
+        """Return the repetitions of each combination, None where they differ."""
+        return self._repetitions[0] if len(set(self._repetitions)) == 1 else None
+
     def run(self, number: int) -> Run:
         """Return the place of run `number`, from 0."""
         block, rest = divmod(number, self._ends[-1])

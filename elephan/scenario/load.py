@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,12 +47,12 @@ class Point:
     def parameters(self) -> dict[str, Value]:
         """All keys that the file or the command line sets, dotted, with values as written; swept keys come first."""
         raw, places = self.scenario._substituted(self.swept)
-        result = {key: _flat(key, value) for key, value in self.swept.items()}
+        result = {key: flat(key, value) for key, value in self.swept.items()}
         covered = [location for location in places if places[location] in self.swept]
         for location, value in keys.flatten(raw).items():
             is_label = location[0] in ("name", "title", "description") or location[-1:] == ("name",)
             if not is_label and not any(location[: len(place)] == place for place in covered):
-                result[keys.dotted(location, raw)] = _flat(str(location[-1]), value)
+                result[keys.dotted(location, raw)] = flat(str(location[-1]), value)
         return result
 
     def to_spec(self, pcap: Path | None = None, *, runs_programs: bool = False) -> RunSpec:
@@ -298,7 +297,7 @@ class Scenario:
 
     def _substituted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Location, str]]:
         """The parsed file with a point's values in their places, and which place took which swept key's value."""
-        raw = copy.deepcopy(self._raw)
+        raw = _copied(self._raw)
         places: dict[Location, str] = {}
         for key, value in values.items():
             try:
@@ -407,6 +406,16 @@ def expand(scenario: Scenario) -> Points:
     return scenario.points()
 
 
+def _copied(value: Any) -> Any:
+    """Return a copy of a parsed file: tables and arrays are copied, values cannot change. A third of deepcopy's time.
+    """
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if type(value) is list:
+        return [_copied(item) for item in value]
+    return value
+
+
 def _repetitions(raw: Mapping[str, Any]) -> int:
     """Repetitions of a parsed file; 1 if the value is wrong, which validation reports."""
     run = raw.get("run")
@@ -454,9 +463,9 @@ def _without(sweep: dict[str, Any], key: str) -> dict[str, Any]:
     return result
 
 
-def _flat(key: str, value: Any) -> Value:
+def flat(key: str, value: Any) -> Value:
     """A value as tables show it: numbers and texts as they are, congestion controls by their label, the rest as
     TOML."""
     if key.rsplit(".", 1)[-1] == "congestion_control":
-        return _flat("", label(value))
+        return flat("", label(value))
     return value if isinstance(value, bool | int | float | str) else format_value(value)

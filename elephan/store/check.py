@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from elephan.errors import StoreError
 from elephan.record import Record
-from elephan.store.database import Damaged, Store, Stored, columns_of, digest_of
+from elephan.store.database import Damaged, Store, Stored
+from elephan.store.rows import columns_of, digest_of
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -21,7 +21,12 @@ def stem_of(run_id: str) -> str:
 
 def paths_of(folder: Path, stem: str) -> tuple[Path, ...]:
     """Return where the tables of a run are, one for each of `KINDS`."""
-    return tuple(folder / f"{stem}.{kind}.parquet" for kind in KINDS)
+    return tuple(folder / name for name in names_of(stem))
+
+
+def names_of(stem: str) -> tuple[str, ...]:
+    """Return the names of a run's tables below the folder of series, one for each of `KINDS`."""
+    return tuple(f"{stem}.{kind}.parquet" for kind in KINDS)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -56,9 +61,53 @@ def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
         raise
 
 
-def _sync(folder: Path) -> None:
-    """Make a rename in `folder` last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+SYNCS_AT_ONCE = 8
+"""Threads that wait for the disk: a file system writes its journal once for those that wait together."""
+
+
+def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
+    """Have files take the places of others, each whole and all on the disk when this returns.
+
+    The disk is waited for once for many of them (docs/results/sweeps.md). Raises `StoreError`; none that was
+    not there before is then left, unless it had its name already.
+    """
+    temporaries = [path.with_name(f"{path.name}.{os.getpid()}.tmp") for path, _ in contents]
+    at = Path()
+    try:
+        for (path, content), temporary in zip(contents, temporaries, strict=True):
+            at = path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(content)
+        _sync_all(temporaries)
+        for (path, _), temporary in zip(contents, temporaries, strict=True):
+            at = path
+            os.replace(temporary, path)
+        _sync_all(dict.fromkeys(path.parent for path, _ in contents))
+    except BaseException as error:
+        for temporary in temporaries:
+            with suppress(OSError):
+                temporary.unlink()
+        if isinstance(error, OSError):
+            raise StoreError(f"cannot write {at}: {error.strerror or error}") from error
+        raise
+
+
+def _sync_all(paths: Iterable[Path]) -> None:
+    several = list(paths)
+    if len(several) < 2:
+        for path in several:
+            _sync(path)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(SYNCS_AT_ONCE, len(several)), "elephan-sync") as pool:
+        for _ in pool.map(_sync, several):
+            pass
+
+
+def _sync(path: Path) -> None:
+    """Make a file's content, or a rename in a folder, last through a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

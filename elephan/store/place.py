@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlsplit
 
 from elephan import writability
 from elephan.errors import InputError, StoreError, StoreUnusable
@@ -27,11 +28,24 @@ SQLITE_FULL, SQLITE_IOERR = 13, 10
 FAULTS_OF_A_SERVER = {"53100", "58030"}
 """PostgreSQL's disk_full and io_error (its documentation, appendix A)."""
 
-CONFLICTS = {"40001", "40P01"}
-"""PostgreSQL's serialization_failure and deadlock_detected."""
+CONFLICTS = {"40001", "40P01", "23505"}
+"""PostgreSQL's serialization_failure, deadlock_detected and unique_violation: another command stored the same run."""
 
-DEADLOCK_IN_MARIADB = 1213
-"""ER_LOCK_DEADLOCK."""
+CONFLICTS_IN_MARIADB = {1213, 1205, 1062, 1020}
+"""ER_LOCK_DEADLOCK, ER_LOCK_WAIT_TIMEOUT, ER_DUP_ENTRY and ER_CHECKREAD (mariadb.com/kb, error codes)."""
+
+AWAY = {"57P01", "57P02", "57P03", "53300"}
+"""PostgreSQL's admin_shutdown, crash_shutdown, cannot_connect_now and too_many_connections; class 08 is away too."""
+
+AWAY_IN_MARIADB = {1040, 1053, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
+"""ER_CON_COUNT_ERROR, ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED, CR_CONNECTION_ERROR, CR_CONN_HOST_ERROR,
+CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_COMMANDS_OUT_OF_SYNC, CR_SERVER_LOST_EXTENDED, and a client that was idle."""
+
+SECRETS = ("password", "passwd", "passfile", "sslpassword")
+"""Keys of a URL's query that are left out where the URL becomes a name."""
+
+LONGEST_NAME = 200
+"""Characters of a file's name that is a URL; Linux takes 255 bytes, endings included."""
 
 FULL_IN_MARIADB = {1021, 1114, 1026}
 """MariaDB's ER_DISK_FULL, ER_RECORD_FILE_FULL and ER_ERROR_ON_WRITE (mariadb.com/kb, error codes)."""
@@ -42,6 +56,17 @@ def data_folder() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("elephan")
+
+
+def spool_folder() -> Path:
+    """Return the folder for runs that servers could not take."""
+    return data_folder() / "unsent"
+
+
+def waiting_locations() -> dict[str, Path]:
+    """Return the files of runs that wait for a server, by the server's URL without password."""
+    found = sorted(spool_folder().glob("*.sqlite"))
+    return {unquote(path.stem): path for path in found}
 
 
 def default_location() -> str:
@@ -115,6 +140,16 @@ class Place:
         return self.by_url or as_url(str(self.file))
 
     @property
+    def spool(self) -> Path | None:
+        """Return the file for runs that a server could not take, None where the store is no server's.
+
+        Its name is the URL without passwords, so that each database has its own.
+        """
+        if self.file is not None or self.by_url is None or self.by_url.get_backend_name() == "sqlite":
+            return None
+        return spool_folder() / f"{_without_secrets(self.by_url)}.sqlite"
+
+    @property
     def exists(self) -> bool:
         """Return True if there is a database to open; of a server's it is not known before."""
         return self.file is None or os.path.lexists(self.file)
@@ -181,6 +216,16 @@ def _name_of(url: URL) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(parts))
 
 
+def _without_secrets(url: URL) -> str:
+    """Return a URL as a file's name, without passwords."""
+    hidden = url._replace(password=None).difference_update_query(SECRETS).render_as_string(hide_password=False)
+    name = quote(hidden, safe="")
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(hidden.encode()).hexdigest()[:32]
+    return f"{name[: LONGEST_NAME - len(digest) - 1]}-{digest}"
+
+
 def is_fault(error: BaseException) -> bool:
     """Return True if a disk is full or broken: no other place, and no other input, would mend that."""
     origin = getattr(error, "orig", None) or error
@@ -199,9 +244,27 @@ def is_conflict(error: BaseException | None) -> bool:
     origin = getattr(error, "orig", None)
     if getattr(origin, "sqlstate", None) in CONFLICTS:
         return True
-    if origin is None or not type(origin).__module__.startswith("pymysql"):
-        return False
-    return bool(origin.args[:1] == (DEADLOCK_IN_MARIADB,))
+    return origin is not None and _is_of_mariadb(origin) and origin.args[0] in CONFLICTS_IN_MARIADB
+
+
+def is_away(error: BaseException) -> bool:
+    """Return True if a server cannot be reached or has ended the connection: it may come back."""
+    origin = getattr(error, "orig", None) or error
+    if type(origin).__module__.startswith("psycopg"):
+        state = getattr(origin, "sqlstate", None)
+        # Errors that libpq itself finds (no answer, connection lost) come without a code.
+        lost = state is None and type(origin).__name__ == "OperationalError"
+        return lost or (state is not None and (state in AWAY or state.startswith("08")))
+    if _is_of_mariadb(origin):
+        return origin.args[0] in AWAY_IN_MARIADB
+    # pymysql's for a connection that it has closed itself.
+    return type(origin).__module__.startswith("pymysql") and type(origin).__name__ == "InterfaceError"
+
+
+def _is_of_mariadb(origin: Any) -> bool:
+    """Return True if an error is pymysql's and has a code of the server or the client."""
+    own = type(origin).__module__.startswith("pymysql")
+    return own and bool(origin.args) and isinstance(origin.args[0], int) and origin.args[0] > 0
 
 
 def reason_of(error: BaseException) -> str:

@@ -6,7 +6,8 @@ A file appears under its name only when it is whole and on the disk.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan.errors import StoreError
-from elephan.store.files import KINDS, paths_of, replacing
+from elephan.store.files import KINDS, names_of, paths_of, replace_together, replacing
 
 
 def table(columns: Mapping[str, Any]) -> pa.Table:
@@ -82,14 +83,34 @@ class Series:
 
     def write(self, folder: Path, stem: str) -> dict[str, str]:
         """Write both tables under `folder`; return the file name of each kind. Raises `StoreError`."""
-        for kind, path in zip(KINDS, paths_of(folder, stem), strict=True):
-            write_parquet(getattr(self, kind), path)
-        return {kind: str(path.relative_to(folder)) for kind, path in zip(KINDS, paths_of(folder, stem), strict=True)}
+        return write_series([(self, stem)], folder)[0]
 
     @classmethod
     def read(cls, folder: Path, names: Mapping[str, str]) -> Series:
         """Read what `write` wrote. Raises `StoreError` when a file is gone or damaged."""
         return cls(**{kind: _present(read_parquet(folder / names[kind])) for kind in KINDS})
+
+
+@dataclass(frozen=True)
+class SeriesFiles:
+    """Series as the contents of their files, as they come from another machine."""
+
+    flow: bytes
+    link: bytes
+
+    @classmethod
+    def of(cls, series: Series) -> SeriesFiles:
+        """Encode series."""
+        return cls(*(as_parquet(getattr(series, kind), Path(kind)) for kind in KINDS))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of both files, bytes."""
+        return len(self.flow) + len(self.link)
+
+    def decoded(self) -> Series:
+        """Return the tables."""
+        return Series(**{kind: pq.read_table(io.BytesIO(getattr(self, kind))) for kind in KINDS})
 
 
 INFINITE_SSTHRESH = 2**31 - 1
@@ -116,6 +137,38 @@ def _present(data: pa.Table) -> pa.Table:
         is_absent = values > bound if is_above else values <= bound
         data = data.set_column(names.index(name), name, _column(np.where(is_absent, np.nan, values)))
     return data
+
+
+COMPRESSED_BYTES = 4096
+"""Least size of a table that is compressed, bytes: a smaller one would not get smaller, and takes three times as long.
+"""
+
+WRITTEN_AT_ONCE_BYTES = 64 * 2**20
+"""Series in memory whose files wait for the disk together, bytes."""
+
+
+def write_series(several: Sequence[tuple[Series | SeriesFiles, str]], folder: Path) -> list[dict[str, str]]:
+    """Write series under `folder`, each by its stem; return the file names of each by kind. Raises `StoreError`."""
+    waiting: list[tuple[Path, bytes]] = []
+    for series, stem in several:
+        for kind, path in zip(KINDS, paths_of(folder, stem), strict=True):
+            data = getattr(series, kind)
+            waiting.append((path, data if isinstance(data, bytes) else as_parquet(data, path)))
+        if sum(len(content) for _, content in waiting) > WRITTEN_AT_ONCE_BYTES:
+            replace_together(waiting)
+            waiting.clear()
+    replace_together(waiting)
+    return [dict(zip(KINDS, names_of(stem), strict=True)) for _, stem in several]
+
+
+def as_parquet(data: pa.Table, path: Path) -> bytes:
+    """Return the content of a table's file. Raises `StoreError`, which names `path`."""
+    buffer = io.BytesIO()
+    try:
+        pq.write_table(data, buffer, compression="zstd" if data.nbytes > COMPRESSED_BYTES else "none")
+    except pa.ArrowException as error:
+        raise StoreError(f"cannot write {path}: {str(error).splitlines()[0]}") from error
+    return buffer.getvalue()
 
 
 def write_parquet(data: pa.Table, path: Path) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
 
 from elephan.errors import InputError
 
@@ -52,9 +53,9 @@ class Database(Protocol):
 class File:
     """A file of SQLite's, through Python's own driver."""
 
-    def __init__(self, path: Path) -> None:
-        """Open it, and make it when there is none."""
-        self._path = path
+    def __init__(self, path: Path, as_it_is: bool = False) -> None:
+        """Open it, and make it when there is none, but `as_it_is`."""
+        self._path, self._as_it_is = path, as_it_is
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         # At the end of the process too: the last one that closes puts all that was written into the one file.
@@ -67,9 +68,13 @@ class File:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             # Closed by whichever thread closes the store.
-            connection = sqlite3.connect(self._path, check_same_thread=False)
+            if self._as_it_is:
+                place = f"file:{quote(str(self._path))}?mode=rw"
+                connection = sqlite3.connect(place, uri=True, check_same_thread=False)
+            else:
+                connection = sqlite3.connect(self._path, check_same_thread=False)
             try:
-                prepare_sqlite(connection)
+                prepare_sqlite(connection, self._as_it_is)
             except BaseException:
                 connection.close()
                 raise
@@ -147,7 +152,7 @@ def engine_of(place: Place) -> sqlalchemy.Engine:
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        engine = create_engine(place.url)
+        engine = create_engine(place.url, connect_args=_patience(place.url))
     except ImportError as error:
         raise InputError(
             f"--store {place.location}: the driver {error.name} is not installed; pip install {error.name}"
@@ -158,6 +163,25 @@ def engine_of(place: Place) -> sqlalchemy.Engine:
         event.listen(engine, "connect", lambda connection, _: prepare_sqlite(connection))
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+CONNECT_S = 10
+"""Time for a server to accept a connection, s."""
+
+SILENCE_S = 90
+"""Time without a sign of a server, after which it counts as away, s: longer than MariaDB waits for a lock (50 s)."""
+
+
+def _patience(url: sqlalchemy.URL) -> dict[str, Any]:
+    """Return the driver's options by which a server that is cut off is found; those that the URL has come first."""
+    options: dict[str, Any] = {}
+    if url.drivername == "postgresql+psycopg":
+        # libpq's (postgresql.org/docs, Parameter Key Words); the timeout of data is in ms.
+        options = {"connect_timeout": CONNECT_S, "tcp_user_timeout": 1000 * SILENCE_S}
+        options |= {"keepalives_idle": SILENCE_S // 3, "keepalives_interval": SILENCE_S // 9, "keepalives_count": 6}
+    elif url.drivername in ("mysql+pymysql", "mariadb+pymysql"):
+        options = {"connect_timeout": CONNECT_S, "read_timeout": SILENCE_S, "write_timeout": SILENCE_S}
+    return {name: value for name, value in options.items() if name not in url.query}
 
 
 def _begin_sqlite(connection: sqlalchemy.Connection) -> None:
@@ -172,14 +196,18 @@ def _faults(kind: type[Exception]) -> Iterator[None]:
         raise Fault(error) from error
 
 
-def prepare_sqlite(connection: sqlite3.Connection) -> None:
-    """WAL: readers go on while a run is stored. FULL: a commit lasts through a power cut (sqlite.org/wal.html)."""
+def prepare_sqlite(connection: sqlite3.Connection, as_it_is: bool = False) -> None:
+    """WAL, but `as_it_is`: readers go on while a run is stored. FULL: a commit lasts through a power cut.
+
+    Both: sqlite.org/wal.html.
+    """
     # Transactions are begun by hand: the driver would begin none before it makes a table.
     connection.isolation_level = None
     # A damaged record is to be named, and not to end a list.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     connection.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
-    _use_wal(connection)
+    if not as_it_is:
+        _use_wal(connection)
     connection.execute("pragma synchronous = FULL")
     connection.execute("pragma foreign_keys = ON")
 

@@ -4,10 +4,11 @@ second.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from elephan.backends import Job
+    from elephan.sweep.costs import Array, Costs
 
 
 class Watcher(Protocol):
     """Receives events. `began` and `moved` come from workers, the rest from the calling thread."""
+
+    def expect(self, costs: Costs | None) -> None:
+        """Before `start`: what each run will take, as far as that is known."""
 
     def start(self, total: int) -> None:
         """So many runs."""
@@ -37,6 +42,9 @@ class Watcher(Protocol):
     def moved(self, number: int, simulated_ns: int, total_ns: int) -> None:
         """A job got on."""
 
+    def took(self, number: int, seconds: float | None) -> None:
+        """A job took so long, now or when it was stored; None when that is not known."""
+
     def ended(self, number: int) -> None:
         """A job is stored."""
 
@@ -49,6 +57,12 @@ class Watcher(Protocol):
 
 class NoProgress:
     """Shows nothing."""
+
+    def expect(self, costs: Costs | None) -> None:
+        """See `Watcher`."""
+
+    def took(self, number: int, seconds: float | None) -> None:
+        """See `Watcher`."""
 
     def start(self, total: int) -> None:
         """See `Watcher`."""
@@ -109,6 +123,56 @@ class _Running:
         return f"{self.now_ns / 1e9:.1f} of {self.total_ns / 1e9:.1f} s {self.done}"
 
 
+REFIT_S = 2.0
+"""Time between two estimates of what each run takes, s."""
+
+
+class Weights:
+    """Parts of a sweep's work: runs weigh what runs of their kind took, not all the same."""
+
+    def __init__(self, costs: Costs) -> None:
+        """Know what `costs` knows."""
+        self._costs = costs
+        self._left_out: set[int] = set()
+        self._ended: set[int] = set()
+        self._each: Array | None = None
+        self._done = self._all = 0.0
+        self._fitted_s, self._pause_s = -math.inf, REFIT_S
+
+    def learn(self, number: int, seconds: float) -> None:
+        """Take the time of a run."""
+        self._costs.learn(number, seconds)
+
+    def leave_out(self, number: int) -> None:
+        """A run need not be made."""
+        self._left_out.add(number)
+
+    def end(self, number: int) -> None:
+        """A run is done."""
+        self._ended.add(number)
+        if self._each is not None:
+            self._done += float(self._each[number])
+
+    def share(self, parts: Mapping[int, float]) -> float | None:
+        """Return the done part of the work, with these parts of running runs; None while nothing tells it."""
+        now_s = time.monotonic()
+        if now_s - self._fitted_s > self._pause_s and self._costs.known:
+            self._fitted_s = now_s
+            each = self._costs.predicted()
+            if each is not None:
+                for number in self._ended & self._costs.known.keys():
+                    each[number] = self._costs.known[number]
+                self._each = each
+                self._all = float(each.sum()) - sum(float(each[number]) for number in self._left_out)
+                self._done = sum(float(each[number]) for number in self._ended)
+            # Of a million runs a fit takes a while: it is to take a twentieth of the time at most.
+            self._pause_s = max(REFIT_S, 20 * (time.monotonic() - now_s))
+        if self._each is None or self._all <= 0:
+            return None
+        running = sum(part * float(self._each[number]) for number, part in parts.items())
+        return min(1.0, (self._done + running) / self._all)
+
+
 class Bars:
     """Bars on stderr when it is a terminal, else a line every ten seconds."""
 
@@ -126,6 +190,8 @@ class Bars:
         self._tasks: dict[int, TaskID] = {}
         self._overall: TaskID | None = None
         self._nobody_looks = False
+        self._weights: Weights | None = None
+        """Weights of the runs in the share; without, all weigh the same."""
 
     def start(self, total: int) -> None:
         """See `Watcher`."""
@@ -136,14 +202,28 @@ class Bars:
         self._overall = None
         self._began_s = self._line_s = time.monotonic()
 
+    def expect(self, costs: Costs | None) -> None:
+        """See `Watcher`."""
+        self._weights = None if costs is None else Weights(costs)
+
     def found(self, number: int) -> None:
         """See `Watcher`."""
         self._reused += 1
+        if self._weights is not None:
+            self._weights.leave_out(number)
+
+    def took(self, number: int, seconds: float | None) -> None:
+        """See `Watcher`."""
+        if self._weights is not None and seconds is not None:
+            self._weights.learn(number, seconds)
 
     def began(self, number: int, job: Job) -> None:
         """See `Watcher`."""
         done = "simulated" if job.backend == "sim" else "run"
         with self._lock:
+            if self._reused and not self._running and not self._ended:
+                # Looking up what is stored is no work that tells what the rest takes.
+                self._began_s = time.monotonic()
             connections = len(job.spec.get("flows", []))
             self._running[number] = _Running(title_of(job), done, connections, began_s=time.monotonic())
 
@@ -161,6 +241,8 @@ class Bars:
         with self._lock:
             self._running.pop(number, None)
             self._ended += 1
+        if self._weights is not None:
+            self._weights.end(number)
 
     def refresh(self) -> None:
         """See `Watcher`."""
@@ -190,11 +272,14 @@ class Bars:
             self._nobody_looks = True
 
     def share(self) -> float:
-        """Return the done part of the runs, 0 to 1, running jobs by their simulated time."""
+        """Return the done part of the work, 0 to 1: runs by what they take, running ones by their simulated time."""
         to_run = self._total - self._reused
         with self._lock:
-            parts = sum(one.share for one in self._running.values())
-        return min(1.0, (self._ended + parts) / to_run) if to_run else 1.0
+            parts = {number: one.share for number, one in self._running.items()}
+        weighed = None if self._weights is None else self._weights.share(parts)
+        if weighed is not None:
+            return weighed
+        return min(1.0, (self._ended + sum(parts.values())) / to_run) if to_run else 1.0
 
     def line(self, now_s: float) -> str:
         """Return the state as one line."""

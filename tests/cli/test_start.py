@@ -38,7 +38,8 @@ ARGUMENTS = {"typer", "annotated_doc", "shellingham"}
 MODELS = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
 """Modules that read a scenario; this typer reads its arguments with them too."""
 TABLES = {"rich", "markdown_it", "mdurl", "pygments"}
-SERIES = {"numpy", "pyarrow"}
+SERIES = {"numpy", "pyarrow", "cloudpickle"}
+"""Arrow loads cloudpickle where it is installed; it comes with dask."""
 STORE = {"platformdirs"}
 """Finds the user's own store, in some milliseconds."""
 

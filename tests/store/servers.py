@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -37,7 +38,24 @@ class Server:
 
     location_of: Callable[[str], str]
     """URL of a database by its name, as a user gives it to `--store`."""
+    start: Callable[[], subprocess.Popen[bytes]]
+    """Starts its process."""
+    log: Path
+    running: subprocess.Popen[bytes] | None = None
     made: int = 0
+
+    def begin(self) -> None:
+        """Start it, and wait until it answers."""
+        self.running = self.start()
+        _wait(self, self.running, self.log)
+
+    def stop(self) -> None:
+        """Stop it at once, with all connections, as a machine that goes down."""
+        if self.running is not None:
+            # PostgreSQL's fast shutdown; MariaDB takes it for its own.
+            self.running.send_signal(signal.SIGINT if "postgres" in str(self.running.args[0]) else signal.SIGTERM)
+            self.running.wait(timeout=START_S)
+            self.running = None
 
     def database(self) -> str:
         """Make an empty database and return its URL."""
@@ -63,15 +81,17 @@ def server(kind: str) -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="elephan-"))
     try:
         command, location_of, owner = (_postgresql if kind == "postgresql" else _mariadb)(binary, folder)
-        with open(folder / "log", "wb") as log:
-            running = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **owner)
+
+        def start() -> subprocess.Popen[bytes]:
+            with open(folder / "log", "ab") as log:
+                return subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **owner)
+
+        found = Server(location_of, start, folder / "log")
         try:
-            found = Server(location_of)
-            _wait(found, running, folder / "log")
+            found.begin()
             yield found
         finally:
-            running.terminate()
-            running.wait(timeout=START_S)
+            found.stop()
     finally:
         shutil.rmtree(folder)
 

@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from elephan.store import Store, sql
 from elephan.store.place import as_url
 from elephan.store.revision import HEAD
 from tests.store.kills import FORMATS, forked, told_by
-from tests.store.servers import program, server
+from tests.store.servers import Server
 
 Make = Callable[..., Record]
 Fresh = Callable[[], str]
@@ -31,16 +31,14 @@ RACERS = 6
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
-def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fresh]:
+def fresh(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, server_of: Callable[[str], Server]
+) -> Fresh:
     """Give places where no store is, one after the other."""
     if request.param == "sqlite":
         folder, made = tmp_path_factory.mktemp("stores"), iter(range(1000))
-        yield lambda: str(folder / f"{next(made)}.sqlite")
-        return
-    if program(request.param) is None:
-        pytest.skip(f"{request.param} is not installed: scripts/packages.sh test")
-    with server(request.param) as running:
-        yield running.database
+        return lambda: str(folder / f"{next(made)}.sqlite")
+    return server_of(request.param).database
 
 
 def save(location: str, folder: Path, made: Record) -> None:
@@ -64,9 +62,9 @@ def kill_before_statement(number: int) -> None:
 
     prepare = sql.prepare_sqlite
 
-    def prepare_and_trace(connection: sqlite3.Connection) -> None:
+    def prepare_and_trace(connection: sqlite3.Connection, as_it_is: bool = False) -> None:
         connection.set_trace_callback(before)
-        prepare(connection)
+        prepare(connection, as_it_is)
 
     sql.prepare_sqlite = prepare_and_trace
     event.listen(Engine, "before_cursor_execute", lambda c, *rest: None if c.dialect.name == "sqlite" else before())
