@@ -28,7 +28,7 @@ def places(folder: Path) -> tuple[Place, Place]:
 
 
 def ends(folder: Path, program: str, **keys: Any) -> Ends:
-    return ends_of(flow(program, **keys), *places(folder), 10_000, 10_000_000_000)
+    return ends_of(flow(program, **keys), *places(folder), 10_000, 10_000_000_000, folder)
 
 
 @pytest.fixture
