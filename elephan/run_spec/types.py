@@ -591,9 +591,9 @@ class ProgramWorkloadSpec(TypedDict):
     requests: NotRequired[int]
     """SFTP requests without an answer; absent = the program's own."""
     sink: NotRequired[MediumSpec]
-    """Where the data goes."""
+    """Medium that the data goes to."""
     source: NotRequired[MediumSpec]
-    """Where the data comes from."""
+    """Medium that the data comes from."""
     streams: NotRequired[int]
     """Parallel connections that were asked for."""
 

@@ -2,8 +2,8 @@
 
 Each program sends from memory to memory over the backend kernel (evaluation/performance/programs.toml), so that its own
 window is the limit where there is one. A run counts if the emulator honoured the path and nothing else ran before and
-after it: a program that waits for a processor waits on every round trip. Writes docs/results/programs.md and
-docs/img/programs.png.
+after it: a program that waits for a processor waits on every round trip. Writes the page programs.md of
+docs/results, and its picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/results/programs.md, from what was measured."""
+"""The page on programs, from what was measured."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ def flow(program: str, **keys: Any) -> Any:
 def places(folder: Path) -> tuple[Place, Place]:
     """Return places on two machines: in different folders, the commands of the second somewhere else."""
     near = Place("192.0.2.1", str(folder / "near"), str(folder / "near-disk"), found)
-    return near, Place("192.0.2.2", str(folder / "far"), str(folder / "far-disk"), lambda command: f"/opt/{command}")
+    return near, Place("192.0.2.2", str(folder / "far"), str(folder / "far-disk"), lambda command: f"/there/{command}")
 
 
 def ends(folder: Path, program: str, **keys: Any) -> Ends:
-    return ends_of(flow(program, **keys), *places(folder), 10_000, 10_000_000_000)
+    return ends_of(flow(program, **keys), *places(folder), 10_000, 10_000_000_000, folder)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_each_end_names_its_own_machines_commands_and_folders(tmp_path: Path, pr
         assert f"{other.folder}/" not in said.replace(f"root@{far.address}:{far.folder}/", "").replace(
             f"put {near.folder}", ""
         ).replace(f" {far.folder}/far/sink", "").replace(f"far:{far.folder}/", ""), said
-        assert ("/opt/" in end.words[0]) == (own is far)
+        assert ("/there/" in end.words[0]) == (own is far)
 
 
 def test_sizes_add_up_and_holes_take_no_room(tmp_path: Path) -> None:

@@ -297,7 +297,20 @@ def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: li
             made[key] = rng.random() < 0.5
     if rng.random() < 0.4:
         made["recovery"] = rng.choice(["newreno", "sack", "rack"])
+    if made["workload"]["kind"] == "bulk" and not {"connections", "stop"} & made.keys() and rng.random() < 0.3:
+        made["workload"] = program(rng)
     return made
+
+
+def program(rng: random.Random) -> Table:
+    """Return a real program, of which the simulator plays the streams, as a workload."""
+    return {
+        "kind": "program",
+        "program": rng.choice(["scp", "rclone", "pget"]),
+        "bytes": f"{rng.randint(100, 3000)}kB",
+        "files": rng.choice([1, 3]),
+        "streams": rng.choice([1, 4]),
+    }
 
 
 def workload(rng: random.Random, number: int) -> Table:

@@ -23,10 +23,10 @@ pub struct ProgramSpec {
     /// SFTP requests without an answer; absent = the program's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u32>,
-    /// Where the data comes from.
+    /// Medium that the data comes from.
     #[serde(default, skip_serializing_if = "MediumSpec::is_memory")]
     pub source: MediumSpec,
-    /// Where the data goes.
+    /// Medium that the data goes to.
     #[serde(default, skip_serializing_if = "MediumSpec::is_memory")]
     pub sink: MediumSpec,
 }

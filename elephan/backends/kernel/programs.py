@@ -40,9 +40,9 @@ class Prepared:
 
 
 def prepare(spec: RunSpec, layout: Layout, site: Site, names: list[str]) -> dict[int, Prepared]:
-    """Set the hosts' default control, and write the files of flows of programs, which are the keys. Raises `RunError`.
+    """Set the hosts' default control, and write the files of programs; return them by the number of their flow.
 
-    `names` are those that the controls were given.
+    `names` are those that the controls were given. Raises `RunError`.
     """
     made = {}
     for number, (flow, hosts) in enumerate(zip(spec["flows"], layout.ends, strict=True)):
@@ -59,16 +59,16 @@ def prepare(spec: RunSpec, layout: Layout, site: Site, names: list[str]) -> dict
             Place(layout.hosts[host].address, str(folder / role), str(disk / role), found)
             for host, role in zip(hosts, ("source", "destination"), strict=True)
         )
-        ends = ends_of(flow, near, far, FIRST_PORT + number, spec["duration_ns"])
         try:
             for parent in dict.fromkeys((folder, disk)):
                 parent.mkdir()
                 parent.chmod(PASSABLE)
+            ends = ends_of(flow, near, far, FIRST_PORT + number, spec["duration_ns"], folder)
             by_role = (ends.server, ends.client) if ends.fetches else (ends.client, ends.server)
             for end, place in zip(by_role, (near, far), strict=True):
                 write(end, place)
         except OSError as error:
-            raise RunError(f"flow {flow['name']}: {ends.program} cannot be set up: {error}") from error
+            raise RunError(f"flow {flow['name']}: {workload['program']} cannot be set up: {error}") from error
         made[number] = Prepared(folder, ends)
     return made
 

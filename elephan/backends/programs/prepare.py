@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from elephan.backends.programs import ftp, plain, ssh
 from elephan.backends.programs.ends import Data, End, Place
@@ -47,11 +48,11 @@ class Ends:
         return (self.client if self.fetches else self.server).data
 
 
-def ends_of(flow: FlowSpec, near: Place, far: Place, port: int, duration_ns: int) -> Ends:
+def ends_of(flow: FlowSpec, near: Place, far: Place, port: int, duration_ns: int, within: Path) -> Ends:
     """Return the ends of a flow's program.
 
     `near` is the source's place, `far` the destination's, `port` the server's, `duration_ns` the run's. Keys are made
-    on this machine. Raises `RunError`.
+    on this machine, in the folder `within`. Raises `RunError`.
     """
     workload = flow["workload"]
     assert workload["kind"] == "program", "a flow of a program"
@@ -70,7 +71,7 @@ def ends_of(flow: FlowSpec, near: Place, far: Place, port: int, duration_ns: int
             case "pget":
                 server, client = ftp.fetched(workload, near, far, port)
             case _:
-                server, client = ssh.ends(workload, near, far, port, ssh.Keys.made(found("ssh-keygen")))
+                server, client = ssh.ends(workload, near, far, port, ssh.Keys.made(found("ssh-keygen"), within))
     except (OSError, subprocess.CalledProcessError) as error:
         raise RunError(f"flow {flow['name']}: {program} cannot be set up: {error}") from error
     return Ends(program, server, client, PROGRAMS[program].fetches, streams_of(workload))

@@ -54,9 +54,12 @@ class Keys:
     user: tuple[str, str]
 
     @classmethod
-    def made(cls, ssh_keygen: str) -> Keys:
-        """Make new ones. Raises `subprocess.CalledProcessError`, `OSError`."""
-        with tempfile.TemporaryDirectory(prefix="elephan-") as folder:
+    def made(cls, ssh_keygen: str, within: Path) -> Keys:
+        """Make new ones, in files that are in the folder `within` meanwhile.
+
+        Raises `subprocess.CalledProcessError`, `OSError`.
+        """
+        with tempfile.TemporaryDirectory(dir=within) as folder:
             pairs = []
             for name in ("host", "user"):
                 file = Path(folder, name)
