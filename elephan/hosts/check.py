@@ -1,4 +1,4 @@
-"""What a host is, and what a run may do there, as lines for people and as JSON."""
+"""Properties of a host, and rights of a run there, as lines for people and as JSON."""
 
 from __future__ import annotations
 

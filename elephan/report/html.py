@@ -215,7 +215,7 @@ def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
     host = first.host
     lasted = {
         words: sum(record.metrics.get("simulated_s") or 0 for record in records if record.backend == backend)
-        for backend, words in (("sim", "simulated"), ("kernel", "over the kernel's TCP"))
+        for backend, words in (("sim", "simulated"), ("kernel", "over the kernel's TCP"), ("hosts", "between hosts"))
         if any(record.backend == backend for record in records)
     }
     length = " and ".join(f"{units.duration(seconds)} {words}" for words, seconds in lasted.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,35 @@ def elephan(hosts: testbed.Hosts) -> Elephan:
             env=hosts.environment,
             stdin=subprocess.DEVNULL,
         )
+
+    return run
+
+
+@dataclass
+class Said:
+    """The end of a command that ran in this process."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Here = Callable[..., Said]
+
+
+@pytest.fixture
+def elephan_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    """Run the command in this process, which takes less time, with a book and a store in the test's folder."""
+    from elephan.cli.main import call
+
+    monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "conf" / "hosts.toml"))
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "store.sqlite"))
+
+    def run(*arguments: str | Path) -> Said:
+        capsys.readouterr()
+        code = call([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return Said(code, said.out, said.err)
 
     return run
 
