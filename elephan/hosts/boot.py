@@ -66,6 +66,8 @@ def command(agents: Mapping[str, AgentFile]) -> str:
         # A file that is there was checked when it came; it is checked again, since anyone of this user may write there.
         'if [ x"$(sum "$f")" = x$h ]; then :',
         f'else mkdir -p "$d" || exit {ssh_faults.NO_FOLDER}',
+        # Parts of files whose sender was cut off, as by a restart: the name ends in the shell's process id.
+        'for o in "$d"/.agent-*; do [ -d "/proc/${o##*-}" ] || rm -f "$o"; done',
         "t=$d/.agent-$$",
         'bye() { rm -f "$t"; }',
         "trap bye EXIT HUP INT TERM PIPE",

@@ -61,6 +61,7 @@ class Session:
         """Address at which this session reached the host; None where ssh(1) does not say, as through a command."""
         self.deployed = False
         """True if the agent's file was sent."""
+        self._agents = tuple(agents)
         self._said = bytearray()
         words = [
             "ssh",
@@ -142,7 +143,7 @@ class Session:
             self.close(0)
             return RunError(f"{self.host.name} ({self.host.destination}): it did not start the agent in time")
         self._listener.join(1.0)
-        return fault_of(self.host, code, self.said, self.machine)
+        return fault_of(self.host, code, self.said, self.machine, self._agents)
 
     @property
     def said(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts.book import Host
@@ -21,16 +22,17 @@ _UNREACHABLE = re.compile(
 """Words of ssh(1) for a host that cannot be reached, or no longer."""
 
 
-def fault_of(host: Host, code: int | None, said: str, machine: str = "") -> ElephanError:
+def fault_of(host: Host, code: int | None, said: str, machine: str = "", agents: Collection[str] = ()) -> ElephanError:
     """Return the error of an ssh(1) that ended with `code`, None for one that was killed, and `said` this on stderr.
 
-    `machine` is the machine type that the host named, empty before it did.
+    `machine` is the machine type that the host named, empty before it did; `agents` are those that there are.
     """
     who = f"{host.name} ({host.destination})"
     if code == OF_SSH or not machine:
         return _of_ssh(host, who, said, code)
+    known = " and ".join(sorted(agents))
     steps = {
-        NO_AGENT: f"{who}: no agent for its machine type, {one_line(machine)}; there is one for x86_64 and aarch64",
+        NO_AGENT: f"{who}: no agent for its machine type, {one_line(machine)}; this elephan has {known}",
         NO_DIGEST: f"{who}: has no sha256sum (coreutils, busybox), by which the agent's file is checked",
         NO_FOLDER: f"{who}: cannot make ~/.cache/elephan: {_last(said)}",
         DAMAGED: f"{who}: the agent's file arrived damaged, and was removed: try again",

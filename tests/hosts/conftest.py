@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from elephan.cli.console import console
 from elephan.errors import RunError
 from elephan.hosts.agents import agent_files
 from tests.hosts import testbed
 
-Elephan = Callable[..., subprocess.CompletedProcess[str]]
-
-PATH = 'bandwidth = "100Mbit/s"\nrtt = "32ms"\nloss = 1e-4\nqueue = "1bdp"'
+PATH = 'bandwidth = "100Mbit/s"\nrtt = "32ms"\nqueue = "1bdp"'
 
 
 def lacking() -> str | None:
@@ -29,31 +28,14 @@ def lacking() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[testbed.Hosts]:
-    """Two hosts, 100 Mbit/s and 32 ms apart, with a packet in 10,000 lost."""
+def hosts() -> Iterator[testbed.Hosts]:
+    """Two hosts, 100 Mbit/s and 32 ms apart."""
     problem = lacking()
     if problem is not None:
         pytest.skip(f"hosts: {problem}")
-    with testbed.hosts(tmp_path_factory.mktemp("hosts"), PATH) as made:
+    # Not below pytest's folder, which each pytest that starts closes to the user without rights.
+    with tempfile.TemporaryDirectory(prefix="elephan-hosts-") as folder, testbed.hosts(Path(folder), PATH) as made:
         yield made
-
-
-@pytest.fixture
-def elephan(hosts: testbed.Hosts) -> Elephan:
-    """Run elephan to its end as the front of the two hosts."""
-
-    def run(*arguments: str | Path, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command(*arguments),
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-            env=hosts.environment,
-            stdin=subprocess.DEVNULL,
-        )
-
-    return run
 
 
 @dataclass
@@ -65,16 +47,12 @@ class Said:
     stderr: str
 
 
-Here = Callable[..., Said]
+Elephan = Callable[..., Said]
 
 
-@pytest.fixture
-def elephan_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
-    """Run the command in this process, which takes less time, with a book and a store in the test's folder."""
+def here(capsys: pytest.CaptureFixture[str]) -> Elephan:
+    """Return a function that runs the command in this process, which takes less time than another one."""
     from elephan.cli.main import call
-
-    monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "conf" / "hosts.toml"))
-    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "store.sqlite"))
 
     def run(*arguments: str | Path) -> Said:
         capsys.readouterr()
@@ -83,6 +61,26 @@ def elephan_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
         return Said(code, said.out, said.err)
 
     return run
+
+
+@pytest.fixture
+def elephan(
+    hosts: testbed.Hosts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Elephan]:
+    """Run elephan as the front of the two hosts."""
+    for name in ("PATH", "ELEPHAN_HOSTS", "ELEPHAN_STORE"):
+        monkeypatch.setenv(name, hosts.environment[name])
+    console.cache_clear()
+    yield here(capsys)
+    console.cache_clear()
+
+
+@pytest.fixture
+def elephan_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Elephan:
+    """Run elephan with a book and a store in the test's folder, where nothing is."""
+    monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "conf" / "hosts.toml"))
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "store.sqlite"))
+    return here(capsys)
 
 
 def command(*arguments: str | Path) -> list[str]:
@@ -95,6 +93,7 @@ def nothing_stays(hosts: testbed.Hosts) -> Iterator[None]:
     """Hold that both hosts are as they were, but for the agent's cached file."""
     before = [end.sysctls() for end in hosts.ends]
     yield
+    testbed.waited(lambda: not testbed.controls(), lambda: str(testbed.controls()))
     for end, sysctls in zip(hosts.ends, before, strict=True):
         testbed.waited(lambda end=end: not end.processes(), lambda end=end: str(end.processes()))
         changed = {name: value for name, value in end.sysctls().items() if sysctls.get(name) != value}

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import Here
+from tests.hosts.conftest import Elephan
 
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
-    """Place of the book of `elephan_here`, which is not there yet."""
+    """Place of the book of `elephan_alone`, which is not there yet."""
     return tmp_path / "conf" / "hosts.toml"
 
 
-def test_names_are_added_listed_and_removed(elephan_here: Here, book: Path) -> None:
-    assert elephan_here("hosts", "add", "nyc", "me@nyc.example.org").returncode == 0
-    assert elephan_here("hosts", "add", "lax", "lax", "--address", "FD00::1").returncode == 0
-    listed = elephan_here("hosts", "list", "--json")
+def test_names_are_added_listed_and_removed(elephan_alone: Elephan, book: Path) -> None:
+    assert elephan_alone("hosts", "add", "nyc", "me@nyc.example.org").returncode == 0
+    assert elephan_alone("hosts", "add", "lax", "lax", "--address", "FD00::1").returncode == 0
+    listed = elephan_alone("hosts", "list", "--json")
     assert json.loads(listed.stdout) == [
         {"name": "nyc", "ssh": "me@nyc.example.org"},
         {"name": "lax", "ssh": "lax", "address": "fd00::1"},
     ]
-    assert elephan_here("hosts", "remove", "nyc").returncode == 0
-    assert "nyc" not in elephan_here("hosts", "list").stdout
+    assert elephan_alone("hosts", "remove", "nyc").returncode == 0
+    assert "nyc" not in elephan_alone("hosts", "list").stdout
     assert [path.name for path in book.parent.iterdir()] == ["hosts.toml"]
 
 
@@ -42,9 +42,9 @@ def test_names_are_added_listed_and_removed(elephan_here: Here, book: Path) -> N
     ],
 )
 def test_wrong_input_is_one_line_and_changes_nothing(
-    elephan_here: Here, book: Path, arguments: tuple[str, ...], says: str
+    elephan_alone: Elephan, book: Path, arguments: tuple[str, ...], says: str
 ) -> None:
-    done = elephan_here("hosts", *arguments)
+    done = elephan_alone("hosts", *arguments)
     assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert not book.exists()
 
@@ -59,15 +59,15 @@ def test_wrong_input_is_one_line_and_changes_nothing(
         ("[nyc", "not TOML"),
     ],
 )
-def test_a_file_that_is_wrong_is_named_with_its_key(elephan_here: Here, book: Path, text: str, says: str) -> None:
+def test_a_file_that_is_wrong_is_named_with_its_key(elephan_alone: Elephan, book: Path, text: str, says: str) -> None:
     book.parent.mkdir()
     book.write_text(text)
-    done = elephan_here("hosts", "list")
+    done = elephan_alone("hosts", "list")
     assert done.returncode == 2 and says in done.stderr and str(book) in done.stderr, done.stderr
 
 
-def test_a_name_that_is_taken_stays_what_it_was(elephan_here: Here, book: Path) -> None:
-    elephan_here("hosts", "add", "nyc", "me@nyc")
-    done = elephan_here("hosts", "add", "nyc", "you@nyc")
+def test_a_name_that_is_taken_stays_what_it_was(elephan_alone: Elephan, book: Path) -> None:
+    elephan_alone("hosts", "add", "nyc", "me@nyc")
+    done = elephan_alone("hosts", "add", "nyc", "you@nyc")
     assert done.returncode == 2 and "me@nyc already" in done.stderr
     assert "you@nyc" not in book.read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import Here
+from tests.hosts.conftest import Elephan
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = '[run]\nduration = "4s"\n[path]\nbandwidth = "100Mbit/s"\nrtt = "32ms"\n'
@@ -37,11 +37,11 @@ FLOW = "[[flow]]\n"
     ],
 )
 def test_what_no_real_path_does_is_refused_in_one_line(
-    elephan_here: Here, tmp_path: Path, text: str, says: str
+    elephan_alone: Elephan, tmp_path: Path, text: str, says: str
 ) -> None:
     file = tmp_path / "one.toml"
     file.write_text(text)
-    done = elephan_here("check", file, "--on", "hosts", "--hosts", "a,b")
+    done = elephan_alone("check", file, "--on", "hosts", "--hosts", "a,b")
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert says in done.stderr and str(file) in done.stderr, done.stderr
 
@@ -57,9 +57,9 @@ def test_what_no_real_path_does_is_refused_in_one_line(
     ],
 )
 def test_examples_with_more_than_one_path_between_two_ends_are_refused(
-    elephan_here: Here, tmp_path: Path, example: str, says: str
+    elephan_alone: Elephan, tmp_path: Path, example: str, says: str
 ) -> None:
-    done = elephan_here("check", ROOT / "examples" / f"{example}.toml", "--on", "hosts", "--hosts", "a,b")
+    done = elephan_alone("check", ROOT / "examples" / f"{example}.toml", "--on", "hosts", "--hosts", "a,b")
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert says in done.stderr
 
@@ -111,11 +111,11 @@ to = "{to}"
     ],
 )
 def test_a_long_form_has_two_ends_and_one_path(
-    elephan_here: Here, tmp_path: Path, to: str, more: str, says: str
+    elephan_alone: Elephan, tmp_path: Path, to: str, more: str, says: str
 ) -> None:
     file = tmp_path / "long.toml"
     file.write_text(LONG.format(to=to, more=more))
-    done = elephan_here("check", file, "--on", "hosts", "--hosts", "x,y")
+    done = elephan_alone("check", file, "--on", "hosts", "--hosts", "x,y")
     assert done.returncode == 2 and says in done.stderr, done.stderr
 
 
@@ -135,23 +135,23 @@ def test_a_long_form_has_two_ends_and_one_path(
     ],
 )
 def test_a_wrong_option_is_one_line_and_nothing_is_stored(
-    elephan_here: Here, tmp_path: Path, arguments: tuple[str, ...], says: str
+    elephan_alone: Elephan, tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
     file = tmp_path / "one.toml"
     file.write_text(HEAD + FLOW)
-    done = elephan_here("run", file, *arguments)
+    done = elephan_alone("run", file, *arguments)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert says in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.toml"]
 
 
 def test_hosts_in_the_file_are_those_of_the_run_unless_the_command_line_names_others(
-    elephan_here: Here, tmp_path: Path
+    elephan_alone: Elephan, tmp_path: Path
 ) -> None:
     file = tmp_path / "one.toml"
     file.write_text(HEAD + FLOW + '[hosts]\nleft = "x"\nright = "y"\n')
-    assert 'no host "x"' in elephan_here("check", file, "--on", "hosts").stderr
-    assert 'no host "a"' in elephan_here("check", file, "--on", "hosts", "--hosts", "a,b").stderr
-    assert elephan_here("check", file).returncode == 0
+    assert 'no host "x"' in elephan_alone("check", file, "--on", "hosts").stderr
+    assert 'no host "a"' in elephan_alone("check", file, "--on", "hosts", "--hosts", "a,b").stderr
+    assert elephan_alone("check", file).returncode == 0
     file.write_text(HEAD + FLOW + '[hosts]\nleft = "x"\nright = "x"\n')
-    assert "another host than left" in elephan_here("check", file).stderr
+    assert "another host than left" in elephan_alone("check", file).stderr

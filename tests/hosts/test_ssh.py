@@ -12,8 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from elephan.errors import InputError, RunError
+from elephan.hosts import Host
+from elephan.hosts.agent import Agent
+from elephan.hosts.agents import agent_files
+from elephan.hosts.ssh import Session
 from tests.hosts import testbed
-from tests.hosts.conftest import Elephan
+from tests.hosts.conftest import Elephan, Said
 
 pytestmark = pytest.mark.usefixtures("nothing_stays")
 
@@ -74,7 +79,7 @@ def changed(hosts: testbed.Hosts) -> Iterator[testbed.Hosts]:
         file.write_text(text)
 
 
-def one_line(done: subprocess.CompletedProcess[str], code: int, pattern: str) -> None:
+def one_line(done: Said, code: int, pattern: str) -> None:
     """Hold that a command failed with one line that fits."""
     assert done.returncode == code and done.stderr.count("\n") == 1, (done.returncode, done.stderr)
     assert re.search(pattern, done.stderr), done.stderr
@@ -154,6 +159,30 @@ def test_the_agent_ends_with_a_killed_front(hosts: testbed.Hosts) -> None:
         began_s = time.monotonic()
         testbed.waited(lambda: not hosts.left.processes(), lambda: str(hosts.left.processes()))
         assert time.monotonic() - began_s < 5
+
+
+def test_a_machine_type_without_an_agent_is_named(hosts: testbed.Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", hosts.environment["PATH"])
+    with pytest.raises(InputError, match="no agent for its machine type, x86_64; this elephan has aarch64"):
+        Session(Host("left", "root@left"), {"aarch64": agent_files()["x86_64"]})
+
+
+def test_an_agent_of_another_version_is_named(hosts: testbed.Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", hosts.environment["PATH"])
+    monkeypatch.setattr("elephan.hosts.agent.version", lambda: "9.8.7")
+    with pytest.raises(RunError, match=r"left: its agent is of elephan [0-9.]+, and this is 9.8.7"):
+        Agent(Host("left", "root@left"))
+
+
+def test_part_of_a_file_whose_sender_was_cut_off_is_removed(hosts: testbed.Hosts, elephan: Elephan) -> None:
+    cache = hosts.left.home() / ".cache" / "elephan"
+    cache.mkdir(parents=True, exist_ok=True)
+    for file in cache.iterdir():
+        file.unlink()
+    # Beyond the largest process id (Linux's PID_MAX_LIMIT).
+    (cache / ".agent-4194305").write_text("a part")
+    assert elephan("hosts", "check", "left").returncode == 0
+    assert [file.name[:6] for file in cache.iterdir()] == ["agent-"]
 
 
 def test_files_of_the_front_stay_as_they_are(hosts: testbed.Hosts, elephan: Elephan) -> None:

@@ -7,7 +7,6 @@ data goes between the two hosts over the emulated path.
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elephan.kernel.maps import loaded
 from elephan.path import testbed
 from elephan.path.session import Opened, ends_of, open_path, spec_of
 
@@ -25,6 +25,8 @@ PATIENCE_S = 20.0
 USER = "tester"
 """A user without rights, known to the two sshd alone."""
 USER_ID = 4242
+
+LISTS = ("available_congestion_control", "allowed_congestion_control")
 
 THERE = """\
 set -e
@@ -85,9 +87,12 @@ class End:
         return found
 
     def sysctls(self) -> dict[str, str]:
-        """Values under net.ipv4 and net.core of its namespace."""
+        """Values under net.ipv4 and net.core of its namespace, without the lists of congestion controls: these are the
+        machine's, and others load some meanwhile.
+        """
         done = self.run("sysctl", "-a", "-r", r"^net\.(ipv4\.tcp|core)")
-        return dict(line.split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
+        found = dict(line.split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
+        return {name: value for name, value in found.items() if not name.endswith(LISTS)}
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in its namespace."""
@@ -113,6 +118,11 @@ class Hosts:
         return self.left, self.right
 
 
+def controls() -> set[str]:
+    """Congestion controls of runs between hosts that are registered in this kernel, which both hosts share."""
+    return {one.name for one in loaded() if one.registered and one.name.startswith("elephan_h")}
+
+
 def missing() -> str | None:
     """Return what this machine lacks for the hosts; None when nothing."""
     lacking = [name for name in ("sshd", "ssh", "ssh-keygen", "unshare", "sysctl") if where(name) is None]
@@ -130,11 +140,8 @@ def hosts(folder: Path, path: str, flow: str = "") -> Iterator[Hosts]:
     scenario = folder / "path.toml"
     scenario.write_text(SCENARIO.format(path=path) + flow)
     spec, _ = spec_of(scenario, [])
+    # The user without rights has a home there.
     folder.chmod(0o755)
-    for above in folder.parents:
-        # pytest's own folders are for root alone; the user without rights has a home there.
-        if above.stat().st_uid == os.geteuid() and above != Path("/") and not above.stat().st_mode & 0o001:
-            above.chmod(above.stat().st_mode | 0o011)
     made: list[End] = []
     with open_path(ends_of(spec), spec, {"what": "path", "of": "test"}) as opened:
         assert isinstance(opened, Opened)
@@ -269,11 +276,6 @@ def waited(seen: Any, otherwise: Any = lambda: "not seen in time") -> Any:
         assert time.monotonic() < deadline_s, otherwise()
         time.sleep(0.02)
     return found
-
-
-def name_of_user() -> str:
-    """Name of the user of this process."""
-    return pwd.getpwuid(os.geteuid()).pw_name
 
 
 def kill(pid: int) -> None:
