@@ -43,6 +43,13 @@ def test_a_user_without_rights_sees_what_an_administrator_would_type(hosts: test
     assert "sudo sysctl -w net.ipv4.tcp_rmem" in done.stdout and "elephan kernel load" in done.stdout
 
 
+def test_a_user_whom_sudo_asks_no_password_has_all_rights(elephan: Elephan) -> None:
+    done = elephan("hosts", "check", "sudo-left", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["uid"] == 0 and told["capabilities"]["bpf"]
+
+
 def test_the_agent_is_sent_once_and_again_when_its_file_was_changed(hosts: testbed.Hosts, elephan: Elephan) -> None:
     assert elephan("hosts", "check", "left").returncode == 0
     (file,) = (hosts.left.home() / ".cache" / "elephan").iterdir()
@@ -116,7 +123,7 @@ def test_a_port_without_sshd_is_named(changed: testbed.Hosts, elephan: Elephan) 
 def test_a_full_disk_is_named_and_nothing_stays_of_the_file(hosts: testbed.Hosts, elephan: Elephan) -> None:
     home = hosts.right.home(testbed.USER)
     there = ["nsenter", f"--mount=/proc/{hosts.right.sshd.pid}/ns/mnt"]
-    options = f"size=100k,mode=755,uid={testbed.USER_ID}"
+    options = f"size=100k,mode=755,uid={testbed.USERS[testbed.USER]}"
     subprocess.run([*there, "mount", "-t", "tmpfs", "-o", options, "full", str(home)], check=True)
     try:
         one_line(elephan("hosts", "check", "user-right"), 1, "no space on its disk")
@@ -131,7 +138,7 @@ def test_a_full_disk_is_named_and_nothing_stays_of_the_file(hosts: testbed.Hosts
 def test_a_home_without_programs_is_named(hosts: testbed.Hosts, elephan: Elephan) -> None:
     home = hosts.right.home(testbed.USER)
     there = ["nsenter", f"--mount=/proc/{hosts.right.sshd.pid}/ns/mnt"]
-    options = f"noexec,size=50M,mode=755,uid={testbed.USER_ID}"
+    options = f"noexec,size=50M,mode=755,uid={testbed.USERS[testbed.USER]}"
     subprocess.run([*there, "mount", "-t", "tmpfs", "-o", options, "noexec", str(home)], check=True)
     try:
         one_line(elephan("hosts", "check", "user-right"), 1, "may not run a program from ~/.cache/elephan")

@@ -24,13 +24,15 @@ from elephan.path.session import Opened, ends_of, open_path, spec_of
 PATIENCE_S = 20.0
 USER = "tester"
 """A user without rights, known to the two sshd alone."""
-USER_ID = 4242
+SUDOER = "sudoer"
+"""A user whom sudo asks no password."""
+USERS = {"root": 0, USER: 4242, SUDOER: 4243}
 
 LISTS = ("available_congestion_control", "allowed_congestion_control")
 
 THERE = """\
 set -e
-for file in passwd shadow group; do mount --bind "$1/etc/$file" "/etc/$file"; done
+for file in passwd shadow group sudoers; do mount --bind "$1/etc/$file" "/etc/$file"; done
 mount -t tmpfs -o mode=755 elephan /run
 mkdir /run/sshd
 shift
@@ -125,7 +127,7 @@ def controls() -> set[str]:
 
 def missing() -> str | None:
     """Return what this machine lacks for the hosts; None when nothing."""
-    lacking = [name for name in ("sshd", "ssh", "ssh-keygen", "unshare", "sysctl") if where(name) is None]
+    lacking = [name for name in ("sshd", "ssh", "ssh-keygen", "sudo", "unshare", "sysctl") if where(name) is None]
     return testbed.missing() or (f"needs {', '.join(lacking)}" if lacking else None)
 
 
@@ -181,19 +183,24 @@ def sshd(folder: Path, name: str, place: testbed.Site, number: int) -> End:
         ]
     )
     testbed.ip("-n", namespace, lines=[f"address add {far}/30 dev mgmt", "link set mgmt up"])
-    users = {"root": (0, 0), USER: (USER_ID, USER_ID), "sshd": (65533, 65534), "nobody": (65534, 65534)}
+    users = {name: (number, number) for name, number in USERS.items()}
+    users |= {"sshd": (65533, 65534), "nobody": (65534, 65534)}
     lines, shadow = "", ""
     for user, (uid, gid) in users.items():
         home = own / "home" / user
-        shell = "/bin/sh" if user in ("root", USER) else "/usr/sbin/nologin"
+        shell = "/bin/sh" if user in USERS else "/usr/sbin/nologin"
         lines += f"{user}:x:{uid}:{gid}::{home}:{shell}\n"
         shadow += f"{user}:*:20000::::::\n"
-        if user in ("root", USER):
+        if user in USERS:
             home.mkdir(parents=True)
             os.chown(home, uid, gid)
     (own / "etc" / "passwd").write_text(lines)
     (own / "etc" / "shadow").write_text(shadow)
-    (own / "etc" / "group").write_text(f"root:x:0:\n{USER}:x:{USER_ID}:\nnogroup:x:65534:\n")
+    (own / "etc" / "group").write_text(
+        "".join(f"{name}:x:{number}:\n" for name, number in USERS.items()) + "nogroup:x:65534:\n"
+    )
+    (own / "etc" / "sudoers").write_text(f"{SUDOER} ALL=(root) NOPASSWD: ALL\n")
+    (own / "etc" / "sudoers").chmod(0o440)
     config = own / "sshd_config"
     config.write_text(
         f"""\
@@ -258,7 +265,7 @@ Host *
         "".join(
             f'[{prefix}{end.name}]\nssh = "{user}@{end.name}"\naddress = "{end.data}"\n'
             for end in ends
-            for prefix, user in (("", "root"), ("user-", USER))
+            for prefix, user in (("", "root"), ("user-", USER), ("sudo-", SUDOER))
         )
     )
     return {
