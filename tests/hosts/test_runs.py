@@ -66,7 +66,7 @@ def test_a_run_says_what_the_path_and_both_kernels_were(hosts: testbed.Hosts, el
     # The record is in the store, and the same command does not run it again.
     again = elephan("run", file, "--on", "hosts", "--hosts", "left,right", "--yes", "--no-report")
     assert again.returncode == 0 and "1 of 1 run was in the store" in again.stderr, again.stderr
-    other = elephan("run", file, "--on", "hosts", "--hosts", "user-left,right", "--json")
+    other = elephan("run", file, "--on", "hosts", "--hosts", "sudo-left,right", "--json")
     assert other.returncode == 2 and "say --yes" in other.stderr
 
 
@@ -128,7 +128,8 @@ def test_a_rate_limit_holds_for_all_connections_together(elephan: Elephan, tmp_p
     file = scenario(tmp_path, more="connections = 2", warmup="500ms")
     arguments = ("--on", "hosts", "--hosts", "left,right", "--rate-limit", "20Mbit/s", "--max-time", "1500ms", "--json")
     (record,) = records(elephan("run", file, *arguments))
-    assert 15e6 < record["metrics"]["goodput_bps"] < 20e6
+    # The limit is of packets; what was sent just before the measured second may arrive in it.
+    assert 15e6 < record["metrics"]["goodput_bps"] < 20.5e6
     assert record["metrics"]["simulated_s"] < 3
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from elephan import units
 from elephan.backends.hosts import files
@@ -16,14 +16,14 @@ from elephan.backends.hosts.demands import Demands, demands_of
 from elephan.backends.hosts.found import facts_of_record, metrics_of, notes_of
 from elephan.backends.hosts.layout import layout_of
 from elephan.backends.hosts.options import HostOptions
+from elephan.backends.hosts.outcome import outcome_of
 from elephan.backends.job import HostPair, Job, Progress
-from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record, one_line
-from elephan.core import native
-from elephan.errors import ElephanError, InputError, RunError
+from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record
+from elephan.errors import ElephanError, InputError
 from elephan.hosts import Book
 from elephan.hosts.agent import Agent, AgentError, Inbox, Reply, together
 from elephan.hosts.facts import Facts, address_of, look
-from elephan.record import Record, canonical_json
+from elephan.record import Record
 from elephan.store.series import Series
 
 if TYPE_CHECKING:
@@ -113,11 +113,8 @@ class HostBackend:
         token = secrets.token_hex(16)
         demands = demands_of(job.spec, layout, sender.facts, receiver.facts, token, pair.rate_limit_bps)
         inputs = job.inputs
-        sent, received = self._carry(job, demands, token, (sender, receiver), progress)
-        try:
-            result: RunResult = native.hosts_result(canonical_json(job.spec), canonical_json(sent["outcome"]))
-        except ValueError as error:
-            raise RunError(f"{sender.facts.name}: {one_line(error)}") from error
+        sent, received, rows = self._carry(job, demands, token, (sender, receiver), progress)
+        result = cast("RunResult", outcome_of(sent, rows))
         notes = [*notes_of(left.facts, right.facts, layout, sent), *demands.notes, *result.notes]
         metrics = {**metrics_of(layout, sent), "cpu_s": sent.get("cpu_s")}
         host = facts_of_record(left.facts, right.facts, sent, received)
@@ -167,11 +164,11 @@ class HostBackend:
         token: str,
         ends: tuple[_End, _End],
         progress: Progress | None,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the answers of the sending and of the receiving agent."""
+    ) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+        """Return the answers of the sending and of the receiving agent, and the parts of the series."""
         sender, receiver = ends
         spec = files.sent(sender.agent, job.spec)
-        common = {"spec": spec, "token": token, "progress_ms": int(PROGRESS_INTERVAL_S * 1000), "connect_s": CONNECT_S}
+        common = {"spec": spec, "token": token, "progress_ms": int(PROGRESS_INTERVAL_S * 1000)}
         replies: list[Reply] = []
         with self._ending(replies):
             listens = receiver.agent.begin(
@@ -180,10 +177,11 @@ class HostBackend:
                 local=receiver.address,
                 peer=sender.address,
                 ports=[0, 0],
-                flows=list(demands.flows),
+                # A control sends; the receiver's host need not have it.
+                flows=[{**flow, "congestion_control": None} for flow in demands.flows],
                 controls=[],
                 sysctls=demands.sysctls[receiver.facts.name],
-                guard=None,
+                connect_s=2 * CONNECT_S,
                 **common,
             )
             replies.append(listens)
@@ -199,12 +197,14 @@ class HostBackend:
                 flows=[{**flow, "port": port} for flow, port in zip(demands.flows, ports["ports"], strict=True)],
                 controls=list(demands.controls),
                 sysctls=demands.sysctls[sender.facts.name],
-                guard=self._options.guard(),
+                connect_s=CONNECT_S,
+                **({} if self._options.guard() is None else {"guard": self._options.guard()}),
                 **common,
             )
             replies.append(sends)
             self._until(replies, lambda: all(reply.has_ended for reply in replies), progress)
-            return sends.result(), listens.result()
+            rows = [event for event in sends.events if event["event"] == "series"]
+            return sends.result(), listens.result(), rows
 
     def _until(self, replies: list[Reply], seen: Any, progress: Progress | None) -> None:
         """Take frames until `seen` holds. Raises the error of the first request that failed, and `Stopped`."""
@@ -216,7 +216,7 @@ class HostBackend:
                     self._inbox.wait(lambda: all(one.has_ended for one in replies), 0.3)
                     raise _reason(replies)
             event = replies[-1].event("progress")
-            if progress is not None and event is not None:
+            if progress is not None and event is not None and "now_s" in event:
                 progress(round(event["now_s"] * 1e9), round(event["end_s"] * 1e9))
             elif progress is not None:
                 progress(0, 1)
@@ -246,7 +246,8 @@ def _pair(job: Job) -> HostPair:
 
 def _reason(replies: list[Reply]) -> ElephanError:
     """Return the most telling error of those that there are: a lost peer is the other's consequence."""
-    errors = [reply.error for reply in replies if reply.error is not None]
+    # The sender's first: it is that which connects.
+    errors = [reply.error for reply in reversed(replies) if reply.error is not None]
     errors.sort(key=lambda error: isinstance(error, AgentError) and error.kind in ("peer", "stopped"))
     return errors[0]
 

@@ -40,7 +40,7 @@ def notes_of(
             f"the path's round-trip time is {units.duration(rtt_s)}, and the scenario expects "
             f"{units.duration(expected_s)}: path.rtt is what the window and the simulator take"
         )
-    mtu = path.get("path_mtu")
+    mtu = path.get("path_mtu_bytes")
     if mtu is not None and mtu != layout.expected_mtu_bytes:
         notes.append(f"the path's MTU is {mtu} B, and the scenario expects {layout.expected_mtu_bytes} B")
     return [*notes, *path.get("notes", [])]
@@ -49,7 +49,7 @@ def notes_of(
 def metrics_of(layout: Layout, sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return metrics of the path itself."""
     path = sent.get("path", {})
-    return {"path_rtt_s": path.get("rtt_min_s"), "path_mtu_bytes": path.get("path_mtu")}
+    return {"path_rtt_s": path.get("rtt_min_s"), "path_mtu_bytes": path.get("path_mtu_bytes")}
 
 
 def facts_of_record(left: Facts, right: Facts, sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def facts_of_record(left: Facts, right: Facts, sent: Mapping[str, Any], received
         "right": _host(right),
         "sender_ends": sent["ends"],
         "receiver_ends": received["ends"],
-        "clock": sent.get("clock"),
+        "clock": {name: value for name, value in sent.get("path", {}).items() if name.startswith("clock_")},
     }
 
 
