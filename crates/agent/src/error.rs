@@ -15,6 +15,16 @@ pub enum Kind {
     Input,
     /// Something else is being done.
     Busy,
+    /// This process may not do it.
+    Rights,
+    /// No port can be bound.
+    Port,
+    /// The other agent does not answer, or has gone.
+    Peer,
+    /// The other host shows wrong tokens.
+    Token,
+    /// The front asked to stop.
+    Stopped,
     /// The kernel refused something.
     Kernel,
 }
@@ -38,6 +48,16 @@ impl AgentError {
     /// The request's fault.
     pub fn input(text: impl Display) -> AgentError {
         AgentError::new(Kind::Input, text)
+    }
+
+    /// Something else is being done.
+    pub fn busy(text: impl Display) -> AgentError {
+        AgentError::new(Kind::Busy, text)
+    }
+
+    /// This process may not do it.
+    pub fn rights(text: impl Display) -> AgentError {
+        AgentError::new(Kind::Rights, text)
     }
 
     /// The kernel's refusal of `what`.

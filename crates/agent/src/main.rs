@@ -12,15 +12,21 @@
 #![cfg(target_os = "linux")]
 
 mod check;
+mod controls;
 mod error;
 mod files;
 mod frame;
+mod guard;
 mod hex;
 mod input;
+mod journal;
 mod output;
+mod run;
 mod session;
+mod sysctl;
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Exit code of a process that was called or spoken to wrongly.
@@ -33,6 +39,10 @@ fn main() -> ExitCode {
         [] => session::serve(io::stdin(), io::stdout()),
         ["--version"] => {
             println!("elephan-agent {}, protocol {}", env!("CARGO_PKG_VERSION"), session::PROTOCOL);
+            ExitCode::SUCCESS
+        }
+        [guard::ARGUMENT, journal] => {
+            guard::watch(Path::new(journal));
             ExitCode::SUCCESS
         }
         _ => {

@@ -60,11 +60,12 @@ fn request(name: &str) -> Option<libc::ifreq> {
 
 fn mtu(asks: &OwnedFd, name: &str) -> Option<u32> {
     let mut request = request(name)?;
-    // SAFETY: the request is valid to read and to write; the kernel fills the MTU.
-    let mtu = unsafe {
-        (libc::ioctl(asks.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) == 0).then(|| request.ifr_ifru.ifru_mtu)
-    };
-    u32::try_from(mtu?).ok()
+    // SAFETY: the request is valid to read and to write.
+    if unsafe { libc::ioctl(asks.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) } != 0 {
+        return None;
+    }
+    // SAFETY: the kernel has filled the MTU.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
 }
 
 /// Asks the driver; `data` begins with the command and is as long as the command's structure.

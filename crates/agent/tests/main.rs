@@ -1,0 +1,9 @@
+//! All tests of this folder, in one binary: the agent as a process, spoken to as the front does.
+
+mod changes;
+mod common;
+mod protocol;
+mod runs;
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
+mod tokens;
