@@ -522,7 +522,7 @@ def _of_a_real_path() -> tuple[Metric, ...]:
     """Return what the backend hosts finds of the path between the two hosts."""
     return (
         Metric("path_rtt_s", "path RTT", "s", units.duration, "neither", "Least round-trip time between two hosts."),
-        Metric("path_mtu_bytes", "path MTU", "B", units.size, "neither", "MTU of the path between two hosts."),
+        Metric("path_mtu_bytes", "path MTU", "B", units.count, "neither", "MTU of the path between two hosts."),
     )
 
 

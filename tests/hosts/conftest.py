@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,15 +28,22 @@ def lacking() -> str | None:
     return testbed.missing()
 
 
-@pytest.fixture(scope="session")
-def hosts() -> Iterator[testbed.Hosts]:
-    """Two hosts, 100 Mbit/s and 32 ms apart."""
+@contextmanager
+def made(path: str) -> Iterator[testbed.Hosts]:
+    """Two hosts on an emulated path with these lines of `[path]`; skips, with the reason, where they cannot be had."""
     problem = lacking()
     if problem is not None:
         pytest.skip(f"hosts: {problem}")
     # Not below pytest's folder, which each pytest that starts closes to the user without rights.
-    with tempfile.TemporaryDirectory(prefix="elephan-hosts-") as folder, testbed.hosts(Path(folder), PATH) as made:
-        yield made
+    with tempfile.TemporaryDirectory(prefix="elephan-hosts-") as folder, testbed.hosts(Path(folder), path) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def hosts() -> Iterator[testbed.Hosts]:
+    """Two hosts, 100 Mbit/s and 32 ms apart."""
+    with made(PATH) as found:
+        yield found
 
 
 @dataclass

@@ -172,7 +172,10 @@ def sshd(folder: Path, name: str, place: testbed.Site, number: int) -> End:
     namespace = place.names[number]
     own = folder / name
     (own / "etc").mkdir(parents=True)
-    near, far = f"198.19.77.{4 * number + 1}", f"198.19.77.{4 * number + 2}"
+    # A /30 network for each host of each pair that lives: their ids begin with other digits.
+    subnet = f"198.19.{int(place.id[:2], 16)}"
+    first = int(place.id[2:4], 16) % 32 * 8 + 4 * number
+    near, far = f"{subnet}.{first + 1}", f"{subnet}.{first + 2}"
     # At most 15 bytes; the far end goes with the namespace, and this one with it.
     device = f"eh{place.id}{number}"
     testbed.ip(
