@@ -14,7 +14,7 @@ from typing import Any
 from elephan import units
 from elephan.backends.hosts.layout import EMULATED, Layout
 from elephan.backends.kernel.mapping import LARGEST_BUFFER, Machine, Refused, notes_of, require_of, socket_of
-from elephan.congestion_control import find
+from elephan.congestion_control import CongestionControl, find
 from elephan.errors import InputError
 from elephan.hosts.facts import Facts
 from elephan.kernel.control import object_of
@@ -116,11 +116,10 @@ def _controls(layout: Layout, sender: Facts, token: str) -> tuple[list[str], lis
             why = f"its Linux {sender.release[0]}.{sender.release[1]} takes no {cc.name} by BPF (6.10 does)"
         if why is None:
             name = f"elephan_h{token[:4]}{DIGITS[number // len(DIGITS)]}{DIGITS[number % len(DIGITS)]}"
-            file = cc.path or f"{cc.name}.c"
             made.append(
                 {
                     "name": name,
-                    "object": object_of(cc, file).hex(),
+                    "object": _object(cc),
                     "label": f"{cc.name}=run {token[:4]}",
                     "parameters": dict(values),
                 }
@@ -131,6 +130,18 @@ def _controls(layout: Layout, sender: Facts, token: str) -> tuple[list[str], lis
             names.append(name)
             notes.append(note)
     return names, made, notes
+
+
+_objects: dict[tuple[str, str], str] = {}
+"""Objects as hexadecimal digits, by a control's name and code: clang takes a second where elephan has none made."""
+
+
+def _object(cc: CongestionControl) -> str:
+    """Return the BPF object of a control as hexadecimal digits. Raises `InputError`."""
+    key = (cc.name, cc.code)
+    if key not in _objects:
+        _objects[key] = object_of(cc, cc.path or f"{cc.name}.c").hex()
+    return _objects[key]
 
 
 def _of_the_host(control: Control, sender: Facts, why: str) -> tuple[str, str]:
