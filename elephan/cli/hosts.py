@@ -31,12 +31,21 @@ def add(
             show_default=False,
         ),
     ] = None,
+    ports: Annotated[
+        str | None,
+        typer.Option(
+            "--ports",
+            metavar="FIRST-LAST",
+            help="Ports at which it may receive, as its firewall has them. Default: as its kernel chooses.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Give a machine a name. Nothing is sent to it; port, key and jump host come from your ssh configuration."""
     from elephan.hosts import Book
 
     book = Book.read()
-    host = book.add(name, destination, address)
+    host = book.add(name, destination, address, ports)
     emit(f"{host.name}: {host.destination} ({book.file}); elephan hosts check {host.name} looks at it")
 
 
@@ -51,7 +60,8 @@ def list_(json_: AsJson = False) -> None:
         return
     width = max((len(host.name) for host in book), default=0)
     for host in book:
-        emit(f"{host.name:<{width}}  {host.destination}" + (f"  data at {host.address}" if host.address else ""))
+        rest = {key: value for key, value in host.as_dict().items() if key != "ssh"}
+        emit("  ".join([f"{host.name:<{width}}", host.destination, *(f"{key} {value}" for key, value in rest.items())]))
 
 
 @app.command()

@@ -26,6 +26,9 @@ DESTINATION = re.compile(r"(?:[^@\s\-][^@\s]*@)?[^@\s\-][^@\s]*")
 """Of ssh(1): [user@]host, with host also an alias of ssh_config(5). None begins like an option."""
 
 
+PORTS_TEXT = "at least two ports such as 5000-5010"
+
+
 @dataclass(frozen=True)
 class Host:
     """A host of the book."""
@@ -35,10 +38,14 @@ class Host:
     """[user@]host, as ssh(1) takes it."""
     address: str | None = None
     """IPv4 or IPv6 address of its data port; None: that at which ssh(1) reaches it."""
+    ports: tuple[int, int] | None = None
+    """First and last port at which it may receive; None: as its kernel chooses."""
 
     def as_dict(self) -> dict[str, str]:
         """Return its keys and values in the file."""
-        return {"ssh": self.destination} | ({"address": self.address} if self.address else {})
+        address = {"address": self.address} if self.address else {}
+        ports = {"ports": f"{self.ports[0]}-{self.ports[1]}"} if self.ports else {}
+        return {"ssh": self.destination} | address | ports
 
 
 def location() -> Path:
@@ -91,12 +98,12 @@ class Book:
                 f'{where}no host "{name}" in {self.file}; known: {known}; elephan hosts add {name or "NAME"} user@host'
             ) from None
 
-    def add(self, name: str, destination: str, address: str | None = None) -> Host:
+    def add(self, name: str, destination: str, address: str | None = None, ports: str | None = None) -> Host:
         """Add a host and write the file. Raises `InputError` for a name that is taken or text that is no host."""
         if name in self._hosts:
             there = self._hosts[name].destination
             raise InputError(f"{name}: is {there} already; elephan hosts remove {name} forgets it")
-        host = _checked(name, name, destination, address)
+        host = _checked(name, name, destination, address, ports)
         self._write({**self._hosts, name: host})
         return host
 
@@ -132,17 +139,20 @@ def _host(file: Path, name: str, entry: Any) -> Host:
     if not isinstance(entry, dict):
         raise InputError(f'{file}: {name}: a table such as [{name}] with ssh = "user@host"')
     for key in entry:
-        if key not in ("ssh", "address"):
-            raise InputError(f"{file}: {name}.{key}: no such key; there are ssh and address")
+        if key not in ("ssh", "address", "ports"):
+            raise InputError(f"{file}: {name}.{key}: no such key; there are ssh, address and ports")
     if not isinstance(entry.get("ssh"), str):
         raise InputError(f'{file}: {name}.ssh: missing; a destination such as "user@host"')
     address = entry.get("address")
     if address is not None and not isinstance(address, str):
         raise InputError(f"{file}: {name}.address: {address!r}: an IPv4 or IPv6 address in quotes")
-    return _checked(f"{file}: {name}", name, entry["ssh"], address)
+    ports = entry.get("ports")
+    if ports is not None and not isinstance(ports, str):
+        raise InputError(f"{file}: {name}.ports: {ports!r}: {PORTS_TEXT}, in quotes")
+    return _checked(f"{file}: {name}", name, entry["ssh"], address, ports)
 
 
-def _checked(where: str, name: str, destination: str, address: str | None) -> Host:
+def _checked(where: str, name: str, destination: str, address: str | None, ports: str | None) -> Host:
     if not HOST_NAME.fullmatch(name):
         raise InputError(f"{where}: a name has 1 to 63 letters, digits, dots, hyphens and underscores")
     if has_control(destination) or not DESTINATION.fullmatch(destination):
@@ -152,4 +162,12 @@ def _checked(where: str, name: str, destination: str, address: str | None) -> Ho
             address = str(ipaddress.ip_address(address))
         except ValueError:
             raise InputError(f'{where}: address "{address}": an IPv4 or IPv6 address') from None
-    return Host(name, destination, address)
+    return Host(name, destination, address, None if ports is None else _ports(where, ports))
+
+
+def _ports(where: str, text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
+    first, last = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 0 < first < last < 2**16:
+        raise InputError(f'{where}: ports "{text}": {PORTS_TEXT}')
+    return first, last

@@ -84,6 +84,16 @@ def address_of(agent: Agent) -> str:
     return str(ipaddress.ip_address(found))
 
 
+def own_address(facts: Facts, towards: str) -> str:
+    """Return the address that a host's kernel takes on the way to another: behind a translator (NAT) it is another one
+    than that at which the host is reached. Raises `InputError` when there is no way.
+    """
+    way = facts.way(towards)
+    if "error" in way:
+        raise InputError(f"{facts.name}: no route to {towards}: {way['error']}")
+    return str(way.get("source", facts.address))
+
+
 def look(agent: Agent, towards: str | None = None, samples: int = CLOCK_SAMPLES) -> Facts:
     """Ask a host for all of it; `towards` is the other host's address. Raises `RunError` and `InputError`."""
     best: tuple[float, float] | None = None

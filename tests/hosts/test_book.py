@@ -18,11 +18,11 @@ def book(tmp_path: Path) -> Path:
 
 def test_names_are_added_listed_and_removed(elephan_alone: Elephan, book: Path) -> None:
     assert elephan_alone("hosts", "add", "nyc", "me@nyc.example.org").returncode == 0
-    assert elephan_alone("hosts", "add", "lax", "lax", "--address", "FD00::1").returncode == 0
+    assert elephan_alone("hosts", "add", "lax", "lax", "--address", "FD00::1", "--ports", "5000-5010").returncode == 0
     listed = elephan_alone("hosts", "list", "--json")
     assert json.loads(listed.stdout) == [
         {"name": "nyc", "ssh": "me@nyc.example.org"},
-        {"name": "lax", "ssh": "lax", "address": "fd00::1"},
+        {"name": "lax", "ssh": "lax", "address": "fd00::1", "ports": "5000-5010"},
     ]
     assert elephan_alone("hosts", "remove", "nyc").returncode == 0
     assert "nyc" not in elephan_alone("hosts", "list").stdout
@@ -37,6 +37,8 @@ def test_names_are_added_listed_and_removed(elephan_alone: Elephan, book: Path) 
         (("add", "a", "--", "-oProxyCommand=x"), "destination of ssh"),
         (("add", "a", "me@a b"), "destination of ssh"),
         (("add", "a", "me@a", "--address", "a.example"), "IPv4 or IPv6"),
+        (("add", "a", "me@a", "--ports", "5000"), "at least two ports"),
+        (("add", "a", "me@a", "--ports", "5000-70000"), "at least two ports"),
         (("remove", "a"), 'no host "a"'),
         (("check", "a"), 'no host "a"'),
     ],
@@ -56,6 +58,7 @@ def test_wrong_input_is_one_line_and_changes_nothing(
         ("[nyc]\nshh = 'a'", "nyc.shh: no such key"),
         ("[nyc]\naddress = '::1'", "nyc.ssh: missing"),
         ("[nyc]\nssh = 'a'\naddress = 7", "nyc.address"),
+        ("[nyc]\nssh = 'a'\nports = [1, 2]", "nyc.ports"),
         ("[nyc", "not TOML"),
     ],
 )

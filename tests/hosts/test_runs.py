@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elephan.network_namespace import within
 from elephan.path import testbed as path
 from tests.hosts import testbed
 from tests.hosts.conftest import Elephan, Said, command, here, made
@@ -136,11 +140,12 @@ def test_a_rate_limit_holds_for_all_connections_together(elephan: Elephan, tmp_p
 def test_a_path_that_is_blocked_is_named_within_seconds(hosts: testbed.Hosts, elephan: Elephan, tmp_path: Path) -> None:
     file = scenario(tmp_path)
     # Packets arrive, and no answer comes: as behind a firewall that drops.
-    path.ip("-n", hosts.right.namespace, "route", "add", "blackhole", f"{hosts.left.data}/32")
+    rule = ("to", hosts.left.data, "ipproto", "tcp", "priority", "10", "blackhole")
+    path.ip("-n", hosts.right.namespace, "rule", "add", *rule)
     try:
         done = elephan("run", file, "--on", "hosts", "--hosts", "left,right", "--yes", "--again")
     finally:
-        path.ip("-n", hosts.right.namespace, "route", "delete", "blackhole", f"{hosts.left.data}/32")
+        path.ip("-n", hosts.right.namespace, "rule", "delete", *rule)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
     assert hosts.right.data in done.stderr and "port" in done.stderr, done.stderr
 
@@ -186,3 +191,50 @@ def test_losses_of_the_path_are_repaired_and_counted(
     # 3,454 packets: fewer than one loss is e^-3.
     assert 0 < record["metrics"]["retransmitted_segments"] < 100
     assert record["metrics"]["goodput_bps"] < 45e6
+
+
+def test_a_host_without_a_way_to_the_other_is_named(hosts: testbed.Hosts, elephan: Elephan, tmp_path: Path) -> None:
+    book = hosts.folder / "hosts.toml"
+    before = book.read_text()
+    book.write_text(before + '[far]\nssh = "root@right"\naddress = "203.0.113.1"\n')
+    try:
+        done = elephan("check", scenario(tmp_path), "--on", "hosts", "--hosts", "left,far")
+    finally:
+        book.write_text(before)
+    assert done.returncode == 2 and "left: no route to 203.0.113.1" in done.stderr, done.stderr
+
+
+def test_data_keeps_to_the_ports_of_the_receiver(hosts: testbed.Hosts, elephan: Elephan, tmp_path: Path) -> None:
+    book = hosts.folder / "hosts.toml"
+    before = book.read_text()
+    where = f'ssh = "root@right"\naddress = "{hosts.right.data}"'
+    book.write_text(f'{before}[two]\n{where}\nports = "5000-5001"\n[taken]\n{where}\nports = "2222-2223"\n')
+    file = scenario(tmp_path, more='workload = { kind = "bulk", bytes = "2MB" }', stop="true")
+    try:
+        (record,) = records(elephan("run", file, "--on", "hosts", "--hosts", "left,two", "--yes", "--json"))
+        assert record["metrics"]["delivered_bytes"] == 2_000_000
+        with socket_in(hosts.right.namespace, hosts.right.data, (2222, 2223)):
+            done = elephan("run", file, "--on", "hosts", "--hosts", "left,taken", "--yes", "--json")
+    finally:
+        book.write_text(before)
+    assert done.returncode == 1 and "2222" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+@contextmanager
+def socket_in(namespace: str, address: str, ports: tuple[int, ...]) -> Iterator[None]:
+    """Hold ports in a namespace."""
+
+    def bound() -> list[socket.socket]:
+        found = []
+        for port in ports:
+            found.append(socket.socket())
+            found[-1].bind((address, port))
+            found[-1].listen()
+        return found
+
+    held = within(path.NAMESPACES / namespace, bound)
+    try:
+        yield
+    finally:
+        for one in held:
+            one.close()

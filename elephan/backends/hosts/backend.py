@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from elephan import units
@@ -22,7 +22,7 @@ from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record
 from elephan.errors import ElephanError, InputError
 from elephan.hosts import Book
 from elephan.hosts.agent import Agent, AgentError, Inbox, Reply, together
-from elephan.hosts.facts import Facts, address_of, look
+from elephan.hosts.facts import Facts, address_of, look, own_address
 from elephan.record import Record
 from elephan.store.series import Series
 
@@ -50,7 +50,9 @@ class _End:
 
     agent: Agent
     facts: Facts
-    address: str
+    """Its `address` is that at which the other host reaches it."""
+    local: str
+    """Its own address on the way to the other host: another one than `facts.address` behind a translator (NAT)."""
 
 
 class HostBackend:
@@ -134,6 +136,7 @@ class HostBackend:
             self._agents[agent.host.name] = agent
         agents = [self._agents[name] for name in names]
         addresses = [address_of(agent) for agent in agents]
+        addresses = [_not_itself(agents, addresses, number) for number in range(len(agents))]
         if len({ipaddress.ip_address(address).version for address in addresses}) > 1:
             raise InputError(
                 f"{pair.left} is reached at {addresses[0]} and {pair.right} at {addresses[1]}: give both an address of "
@@ -141,11 +144,13 @@ class HostBackend:
             )
         known = self._facts.get(names)
         if known is None or time.monotonic() - known[0] > FRESH_S:
-            left = look(agents[0], addresses[1], SAMPLES)
-            right = look(agents[1], addresses[0], SAMPLES)
+            left = replace(look(agents[0], addresses[1], SAMPLES), address=addresses[0])
+            right = replace(look(agents[1], addresses[0], SAMPLES), address=addresses[1])
             known = self._facts[names] = (time.monotonic(), left, right)
         _, left, right = known
-        return _End(agents[0], left, addresses[0]), _End(agents[1], right, addresses[1])
+        ends = [(agents[0], left, addresses[1]), (agents[1], right, addresses[0])]
+        first, second = (_End(agent, facts, own_address(facts, other)) for agent, facts, other in ends)
+        return first, second
 
     def _is_there(self, name: str) -> bool:
         agent = self._agents.get(name)
@@ -174,9 +179,9 @@ class HostBackend:
             listens = receiver.agent.begin(
                 "run",
                 role="receive",
-                local=receiver.address,
-                peer=sender.address,
-                ports=[0, 0],
+                local=receiver.local,
+                peer=sender.facts.address,
+                ports=list(receiver.agent.host.ports or (0, 0)),
                 # A control sends; the receiver's host need not have it.
                 flows=[{**flow, "congestion_control": None} for flow in demands.flows],
                 controls=[],
@@ -191,8 +196,8 @@ class HostBackend:
             sends = sender.agent.begin(
                 "run",
                 role="send",
-                local=sender.address,
-                peer=receiver.address,
+                local=sender.local,
+                peer=receiver.facts.address,
                 report_port=ports["report_port"],
                 flows=[{**flow, "port": port} for flow, port in zip(demands.flows, ports["ports"], strict=True)],
                 controls=list(demands.controls),
@@ -242,6 +247,20 @@ class HostBackend:
 def _pair(job: Job) -> HostPair:
     assert job.hosts is not None, "a job of this backend has hosts"
     return job.hosts
+
+
+def _not_itself(agents: Sequence[Agent], addresses: Sequence[str], number: int) -> str:
+    """Return a host's address; where ssh reached it at a loopback one, as on the front's own machine, and the other is
+    elsewhere, its own on the way to the other.
+    """
+    address, other = addresses[number], addresses[1 - number]
+    if (
+        agents[number].host.address is not None
+        or not ipaddress.ip_address(address).is_loopback
+        or ipaddress.ip_address(other).is_loopback
+    ):
+        return address
+    return own_address(look(agents[number], other, 1), other)
 
 
 def _reason(replies: list[Reply]) -> ElephanError:
