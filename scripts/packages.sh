@@ -6,8 +6,9 @@
 #   packages.sh peers   the other simulators, for `make bench` and `make fidelity`
 #   packages.sh netem   a virtual machine, for `make netem`
 #   packages.sh wheel   what builds the libraries that a wheel brings along, for `make wheel`
+#   packages.sh agent   what builds the libraries that the static agent has linked in, for `make agent`
 #   packages.sh wasm    what builds the crates without I/O for WebAssembly, for `make wasm`
-#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden` and `make wheel`
+#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden`, `make wheel`, `make agent`
 #
 # Without root or sudo nothing is installed: the missing packages are named, and it fails only for `build`.
 set -euo pipefail
@@ -22,9 +23,10 @@ case "${1:-}" in
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
     # They build libelf from sources, which a wheel has linked in (NOTICE).
     wheel) packages=(autoconf automake autopoint flex bison gawk) ;;
+    agent) packages=(autoconf automake autopoint flex bison gawk file) ;;
     cross) packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static) ;;
     wasm)  packages=(clang-16) ;;
-    *) echo "usage: $0 build|test|peers|netem|wheel|wasm|cross" >&2; exit 2 ;;
+    *) echo "usage: $0 build|test|peers|netem|wheel|agent|wasm|cross" >&2; exit 2 ;;
 esac
 act=$1
 

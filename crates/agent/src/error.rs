@@ -23,6 +23,8 @@ pub enum Kind {
     Peer,
     /// The other host shows wrong tokens.
     Token,
+    /// The path became worse than the front allows.
+    Harm,
     /// The front asked to stop.
     Stopped,
     /// The kernel refused something.

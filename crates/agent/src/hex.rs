@@ -1,5 +1,16 @@
 //! Bytes as hex digits, for JSON.
 
+use crate::error::AgentError;
+
+/// Returns a token of 32 hex digits.
+///
+/// # Errors
+/// It is none.
+pub fn token(text: &str) -> Result<[u8; 16], AgentError> {
+    let bytes = decode(text).and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| AgentError::input("token: 32 hex digits"))
+}
+
 /// Returns the bytes of `text`; None when it is no even number of hex digits.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|value| value as u8);

@@ -21,6 +21,7 @@ mod hex;
 mod input;
 mod journal;
 mod output;
+mod probe;
 mod run;
 mod session;
 mod sysctl;

@@ -6,13 +6,14 @@ use crate::guard::Guard;
 use crate::hex;
 use crate::journal::Journal;
 use crate::output::Output;
+use crate::probe::{Bounds, Echo, Found, Pinger};
 use experiment::{FlowSeries, RunError, ValidRun};
 use kernel::{EndReport, KernelError, OutcomeRecord, PathFound, ReceivePlan, Receiver, SendPlan, SocketPlan, Token};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 use spec::RunSpec;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Span, Time};
 
@@ -40,6 +41,8 @@ pub struct Run {
     controls: Vec<ControlPlan>,
     #[serde(default)]
     sysctls: BTreeMap<String, String>,
+    #[serde(default)]
+    guard: Option<Bounds>,
     #[serde(default = "progress_ms")]
     progress_ms: u64,
     #[serde(default = "connect_s")]
@@ -106,6 +109,9 @@ struct SentAnswer {
     outcome: OutcomeRecord,
     ends: Vec<Option<EndReport>>,
     path: PathFound,
+    /// What the probes beside the run have found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probes: Option<Found>,
     cpu_s: f64,
 }
 
@@ -147,8 +153,10 @@ impl Run {
     /// See [`Kind`].
     pub fn execute(&self, id: u64, output: &Output, stop: &AtomicBool) -> Result<Value, AgentError> {
         let run = ValidRun::new(&self.spec).map_err(|error| AgentError::input(format_args!("run: {error}")))?;
-        let token = hex::decode(&self.token).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok()).map(Token);
-        let token = token.ok_or_else(|| AgentError::input("run: token: 32 hex digits"))?;
+        let token = Token(hex::token(&self.token)?);
+        if let Some(bounds) = &self.guard {
+            bounds.check()?;
+        }
         if self.local.is_ipv4() != self.peer.is_ipv4() {
             return Err(AgentError::input("run: local and peer: addresses of one family"));
         }
@@ -186,9 +194,18 @@ impl Run {
         };
         let receiver = Receiver::open(run, plan).map_err(|error| of_kernel(&error))?;
         let (report_port, ports) = receiver.ports();
+        // Probes take the same number, so that a firewall's rule is one of a number too.
+        let echo = self.guard.map(|_| Echo::open(self.local, report_port, self.peer, token.0)).transpose()?;
         output.event(id, "listening", json!({"report_port": report_port, "ports": ports}));
         let mut progress = Progress::new(self.progress_ms);
-        let received = receiver.run(stop, &mut |bytes| progress.tell(id, output, None, bytes));
+        let over = AtomicBool::new(false);
+        let received = std::thread::scope(|scope| {
+            if let Some(echo) = &echo {
+                scope.spawn(|| echo.serve(stop, || !over.load(Ordering::Relaxed)));
+            }
+            let _ends = Sets(&over);
+            receiver.run(stop, &mut |bytes| progress.tell(id, output, None, bytes))
+        });
         let received = received.map_err(|error| of_kernel(&error))?;
         Ok(json!(received))
     }
@@ -218,9 +235,26 @@ impl Run {
         output.event(id, "connected", json!(connected.path()));
         let mut progress = Progress::new(self.progress_ms);
         let end = Time(self.spec.duration_ns);
-        let sent = connected.run(run, &plan, stop, &mut |now, bytes| {
-            progress.tell(id, output, Some((now, end)), bytes);
+        let to = SocketAddr::new(self.peer, self.report_port);
+        let guard = self.guard.map(|bounds| Ok((bounds, Pinger::open(self.local, to, token.0, bounds.interval_ms)?)));
+        let guard = guard.transpose()?;
+        let (over, harmed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (sent, watched) = std::thread::scope(|scope| {
+            let (over, harmed) = (&over, &harmed);
+            let guard = guard.map(|(bounds, pinger)| scope.spawn(move || watch(bounds, pinger, over, harmed)));
+            let ends = Sets(over);
+            // A run that does harm is stopped as the front stops one.
+            let sent = connected.run(run, &plan, &[stop, harmed], &mut |now, bytes| {
+                progress.tell(id, output, Some((now, end)), bytes);
+            });
+            drop(ends);
+            (sent, guard.map(|guard| guard.join().expect("it does not panic")))
         });
+        let (probes, harm) = watched.unzip();
+        if let Some((text, found)) = harm.flatten() {
+            output.event(id, "harm", json!({"text": text, "rtt_s": found.rtt_median_s, "loss_ppm": found.loss_ppm}));
+            return Err(AgentError::new(Kind::Harm, format_args!("the run was stopped: {text}")));
+        }
         let sent = sent.map_err(|error| of_kernel(&error))?;
         let (outcome, mut series) = OutcomeRecord::split(sent.outcome);
         while !series.time_s.is_empty() && !stop.load(Ordering::Relaxed) {
@@ -228,8 +262,35 @@ impl Run {
             output.event(id, "series", json!(rows));
         }
         let cpu_s = Span(sent.cpu_ns).as_secs_f64();
-        Ok(json!(SentAnswer { outcome, ends: sent.ends, path: sent.path, cpu_s }))
+        Ok(json!(SentAnswer { outcome, ends: sent.ends, path: sent.path, probes, cpu_s }))
     }
+}
+
+/// Sets a flag when it is dropped, so that a thread that waits for it ends on every way.
+struct Sets<'a>(&'a AtomicBool);
+
+impl Drop for Sets<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Probes the path until the run is over, or until it is worse than `bounds` allow; returns what was found, and the
+/// harm.
+fn watch(
+    bounds: Bounds,
+    mut pinger: Pinger,
+    over: &AtomicBool,
+    harmed: &AtomicBool,
+) -> (Found, Option<(String, Found)>) {
+    while !over.load(Ordering::Relaxed) {
+        pinger.turn();
+        if let Some(harm) = pinger.harm(&bounds) {
+            harmed.store(true, Ordering::Relaxed);
+            return (pinger.found(), Some(harm));
+        }
+    }
+    (pinger.found(), None)
 }
 
 /// Events of progress, at most one per interval.

@@ -3,9 +3,11 @@
 use crate::check::{self, Check};
 use crate::error::{AgentError, Kind};
 use crate::files::Files;
+use crate::hex;
 use crate::input::{self, Input, Request};
 use crate::journal;
 use crate::output::Output;
+use crate::probe::{Echo, Probe};
 use crate::run::Run;
 use crate::WRONG;
 use rustix::thread::Timespec;
@@ -104,9 +106,13 @@ impl Session {
     fn handle(&mut self, request: Request) {
         let id = request.id;
         let result = match request.name.as_str() {
-            "run" if self.greeted && self.run.is_none() => match request.keys() {
-                // Its answer comes when it has ended.
-                Ok(run) => return self.start(id, run),
+            // Their answers come when they have ended.
+            "run" if self.greeted && self.run.is_none() => match request.keys::<Run>() {
+                Ok(run) => return self.start(id, move |output, stop| run.execute(id, output, stop)),
+                Err(error) => Err(error),
+            },
+            "probe" if self.greeted && self.run.is_none() => match request.keys::<Probe>() {
+                Ok(probe) => return self.start(id, move |output, stop| execute_probe(&probe, id, output, stop)),
                 Err(error) => Err(error),
             },
             _ => self.answer(request),
@@ -114,12 +120,17 @@ impl Session {
         self.output.answer(id, result);
     }
 
-    fn start(&mut self, id: u64, run: Run) {
+    /// Does `work` on a thread of its own, as the run.
+    fn start(
+        &mut self,
+        id: u64,
+        work: impl FnOnce(&Output, &AtomicBool) -> Result<Value, AgentError> + Send + 'static,
+    ) {
         let stop = Arc::new(AtomicBool::new(false));
         let (output, inputs, stops) = (self.output.clone(), self.inputs.clone(), Arc::clone(&stop));
         let thread = thread::spawn(move || {
             // A fault of the agent's own is an answer too; what it changed is undone on the way.
-            let ran = catch_unwind(AssertUnwindSafe(|| run.execute(id, &output, &stops)));
+            let ran = catch_unwind(AssertUnwindSafe(|| work(&output, &stops)));
             let result = ran.unwrap_or_else(|_| Err(AgentError::new(Kind::Kernel, "the agent's run panicked")));
             // The session waits for nothing else, or has ended.
             let _ = inputs.send(Input::Ended { id, result });
@@ -189,6 +200,18 @@ impl Session {
         let machine = std::env::consts::ARCH;
         Ok(json!({"protocol": PROTOCOL, "version": VERSION, "machine": machine, "pid": std::process::id()}))
     }
+}
+
+/// Does a request `probe`.
+fn execute_probe(probe: &Probe, id: u64, output: &Output, stop: &AtomicBool) -> Result<Value, AgentError> {
+    let token = hex::token(&probe.token)?;
+    if !probe.answers {
+        return Ok(json!(probe.ask(token, stop)?));
+    }
+    let echo = Echo::open(probe.local, probe.port, probe.peer, token)?;
+    output.event(id, "listening", json!({"port": echo.port()}));
+    probe.answer(&echo, stop);
+    Ok(json!({}))
 }
 
 /// Version of the agent.

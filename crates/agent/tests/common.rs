@@ -176,12 +176,20 @@ impl Hosts {
         }
         let hosts = Hosts { sender: Namespace::new(), receiver: Namespace::new() };
         let (one, other) = (&hosts.sender.name, &hosts.receiver.name);
-        hosts.sender.ip(&format!("link add wire type veth peer name wire netns {other}"));
+        let [mac, other_mac] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
+        let peer = format!("peer name wire address {other_mac} netns {other}");
+        hosts.sender.ip(&format!("link add wire address {mac} type veth {peer}"));
         let addresses = Self::V4.into_iter().zip(Self::V6);
         for (name, (v4, v6)) in [one, other].into_iter().zip(addresses) {
             ip(&format!("-n {name} address add {v4}/24 dev wire"));
             ip(&format!("-n {name} address add {v6}/64 dev wire nodad"));
             ip(&format!("-n {name} link set wire up"));
+        }
+        // Neighbours are known from the start: the first question for one may be lost while the cable comes up.
+        for (name, to, mac) in [(one, 1, other_mac), (other, 0, mac)] {
+            for address in [Self::V4[to], Self::V6[to]] {
+                ip(&format!("-n {name} neighbour replace {address} lladdr {mac} dev wire nud permanent"));
+            }
         }
         Some(hosts)
     }

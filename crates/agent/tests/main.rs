@@ -2,6 +2,7 @@
 
 mod changes;
 mod common;
+mod probes;
 mod protocol;
 mod runs;
 #[path = "../../../tests/rust/skip.rs"]

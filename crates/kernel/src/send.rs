@@ -79,22 +79,22 @@ impl Connected {
     /// second with the time since the run began and the payload that each flow has delivered, bytes.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] when `stop` was set; the kernel refused something; the other agent has gone. A
+    /// [`KernelError::Stopped`] when one of `stops` was set; the kernel refused something; the other agent has gone. A
     /// connection that is lost on the way is none: it is a note of the outcome.
     pub fn run(
         self,
         run: ValidRun<'_>,
         plan: &SendPlan,
-        stop: &AtomicBool,
+        stops: &[&AtomicBool],
         report_progress: &mut dyn FnMut(Time, &[u64]),
     ) -> Result<Sent, KernelError> {
         let mut traffic = Traffic::to_remote(run, plan, self.0)?;
         let progress: Arc<[AtomicU64]> = run.flows.iter().map(|_| AtomicU64::new(0)).collect();
         let clock = Clock::starting_in(LEAD);
         traffic.announce(clock);
-        let (over, (reports, received)) = (AtomicBool::new(false), channel());
+        let (stop, over, (reports, received)) = (AtomicBool::new(false), AtomicBool::new(false), channel());
         let measured = std::thread::scope(|scope| {
-            let (progress, over) = (&progress, &over);
+            let (progress, stop, over) = (&progress, &stop, &over);
             // The receiver lives until the traffic has reported.
             scope.spawn(move || drop(reports.send(traffic.run(clock, progress, stop, over, |_| ()))));
             loop {
@@ -103,6 +103,9 @@ impl Connected {
                     Err(RecvTimeoutError::Timeout) => {
                         let bytes: Vec<_> = progress.iter().map(|flow| flow.load(Ordering::Relaxed)).collect();
                         report_progress(clock.now(), &bytes);
+                        if stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+                            stop.store(true, Ordering::Relaxed);
+                        }
                     }
                     Err(RecvTimeoutError::Disconnected) => {
                         let error = std::io::Error::other("it panicked");

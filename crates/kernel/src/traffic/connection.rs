@@ -269,7 +269,9 @@ impl Connection {
         // truth, but for duplicates that the receiver has yet to report.
         let heard = since(info.delivered(), start.delivered());
         let counted = info.duplicates().map(|known| far.data_segments.saturating_sub(known));
-        counters.delivered_packets = heard.max(counted).map(|packets| packets.saturating_sub(more));
+        // A real card's joined packets tell their number of segments, and the sender's count may hold the stream's end.
+        let delivered = if more > 0 { counted.or(heard) } else { heard.max(counted) };
+        counters.delivered_packets = delivered.map(|packets| packets.saturating_sub(more));
         counters.sent_segments = Some(u64::from(raw.data_segs_out).saturating_sub(more));
         counters.retransmitted_segments = Some(u64::from(raw.total_retrans.saturating_sub(start.raw().total_retrans)));
         counters.retransmitted_bytes = info.bytes_retrans();
