@@ -7,21 +7,23 @@ from pathlib import Path
 from elephan.errors import RunError
 from elephan.hosts import boot
 
-FOLDER = Path(__file__).with_name("bin")
-"""The folder that scripts/agent.sh fills."""
+FOLDERS = (Path(__file__).with_name("bin"), Path(__file__).parents[2] / "target" / "agent")
+"""Folders of agents: of an installed elephan, and that which scripts/agent.sh fills in a source tree."""
 
 
 def agent_files() -> dict[str, boot.AgentFile]:
     """Return the agents by machine type. Raises `RunError` when there is none."""
     found = {}
     for machine in boot.SPELLINGS:
-        path = FOLDER / f"elephan-agent-{machine}"
-        try:
-            found[machine] = boot.agent_file(machine, path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise RunError(f"{path}: {error.strerror}") from error
+        for folder in FOLDERS:
+            path = folder / f"elephan-agent-{machine}"
+            if not path.exists():
+                continue
+            try:
+                found[machine] = boot.agent_file(machine, path)
+            except OSError as error:
+                raise RunError(f"{path}: {error.strerror}") from error
+            break
     if not found:
-        raise RunError(f"no agent in {FOLDER}: scripts/agent.sh builds it")
+        raise RunError(f"no agent in {' or '.join(map(str, FOLDERS))}: make agent builds it")
     return found

@@ -137,6 +137,16 @@ def test_a_rate_limit_holds_for_all_connections_together(elephan: Elephan, tmp_p
     assert record["metrics"]["simulated_s"] < 3
 
 
+def test_a_run_that_harms_a_small_flow_is_stopped(elephan: Elephan, tmp_path: Path) -> None:
+    # The queue of one bandwidth-delay product that cubic fills takes the round trips to 64 ms.
+    file = scenario(tmp_path, duration="20s")
+    arguments = ("run", file, "--on", "hosts", "--hosts", "left,right", "--yes", "--json", "--max-rtt")
+    done = elephan(*arguments, "45ms")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "the run was stopped" in done.stderr, done.stderr
+    (record,) = records(elephan(*arguments, "200ms", "--max-time", "1s"))
+    assert 0.032 <= record["host"]["probes"]["rtt_min_s"] < 0.045
+
+
 def test_a_path_that_is_blocked_is_named_within_seconds(hosts: testbed.Hosts, elephan: Elephan, tmp_path: Path) -> None:
     file = scenario(tmp_path)
     # Packets arrive, and no answer comes: as behind a firewall that drops.

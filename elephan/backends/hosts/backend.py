@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from elephan import units
 from elephan.backends.hosts import files
@@ -16,18 +16,15 @@ from elephan.backends.hosts.demands import Demands, demands_of
 from elephan.backends.hosts.found import facts_of_record, metrics_of, notes_of
 from elephan.backends.hosts.layout import layout_of
 from elephan.backends.hosts.options import HostOptions
-from elephan.backends.hosts.outcome import outcome_of
 from elephan.backends.job import HostPair, Job, Progress
-from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record
-from elephan.errors import ElephanError, InputError
+from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record, one_line
+from elephan.core import native
+from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts import Book
 from elephan.hosts.agent import Agent, AgentError, Inbox, Reply, together
 from elephan.hosts.facts import Facts, address_of, look, own_address
-from elephan.record import Record
+from elephan.record import Record, canonical_json
 from elephan.store.series import Series
-
-if TYPE_CHECKING:
-    from elephan._native import RunResult
 
 BACKEND = "hosts"
 
@@ -116,7 +113,10 @@ class HostBackend:
         demands = demands_of(job.spec, layout, sender.facts, receiver.facts, token, pair.rate_limit_bps)
         inputs = job.inputs
         sent, received, rows = self._carry(job, demands, token, (sender, receiver), progress)
-        result = cast("RunResult", outcome_of(sent, rows))
+        try:
+            result = native.hosts_result(canonical_json(sent["outcome"]), [canonical_json(part) for part in rows])
+        except ValueError as error:
+            raise RunError(f"{sender.facts.name}: {one_line(error)}") from error
         notes = [*notes_of(left.facts, right.facts, layout, sent), *demands.notes, *result.notes]
         metrics = {**metrics_of(layout, sent), "cpu_s": sent.get("cpu_s")}
         host = facts_of_record(left.facts, right.facts, sent, received)
@@ -173,7 +173,12 @@ class HostBackend:
         """Return the answers of the sending and of the receiving agent, and the parts of the series."""
         sender, receiver = ends
         spec = files.sent(sender.agent, job.spec)
-        common = {"spec": spec, "token": token, "progress_ms": int(PROGRESS_INTERVAL_S * 1000)}
+        common = {
+            "spec": spec,
+            "token": token,
+            "progress_ms": int(PROGRESS_INTERVAL_S * 1000),
+            "guard": self._options.guard(),
+        }
         replies: list[Reply] = []
         with self._ending(replies):
             listens = receiver.agent.begin(
@@ -203,12 +208,15 @@ class HostBackend:
                 controls=list(demands.controls),
                 sysctls=demands.sysctls[sender.facts.name],
                 connect_s=CONNECT_S,
-                **({} if self._options.guard() is None else {"guard": self._options.guard()}),
                 **common,
             )
             replies.append(sends)
             self._until(replies, lambda: all(reply.has_ended for reply in replies), progress)
-            rows = [event for event in sends.events if event["event"] == "series"]
+            rows = [
+                {name: column for name, column in event.items() if name not in ("id", "event")}
+                for event in sends.events
+                if event["event"] == "series"
+            ]
             return sends.result(), listens.result(), rows
 
     def _until(self, replies: list[Reply], seen: Any, progress: Progress | None) -> None:

@@ -59,6 +59,7 @@ def facts_of_record(left: Facts, right: Facts, sent: Mapping[str, Any], received
         "right": _host(right),
         "sender_ends": sent["ends"],
         "receiver_ends": received["ends"],
+        **({"probes": sent["probes"]} if "probes" in sent else {}),
         "clock": {name: value for name, value in sent.get("path", {}).items() if name.startswith("clock_")},
     }
 

@@ -67,15 +67,24 @@ class HostOptions:
             "interval_ms": GUARD_INTERVAL_MS,
             "max_rtt_ms": None if self.max_rtt_ns is None else max(self.max_rtt_ns // 1_000_000, 1),
             "max_loss_ppm": self.max_loss_ppm,
-            "window": GUARD_WINDOW,
+            "window": self._window(),
         }
 
+    def _window(self) -> int:
+        least, most = GUARD_WINDOW
+        losses = 0 if self.max_loss_ppm is None else -(-GUARD_LOSSES * PPM // self.max_loss_ppm)
+        return min(max(least, losses), most)
 
-GUARD_INTERVAL_MS = 100
-"""Between two packets of the small flow: 10 a second disturb nobody."""
 
-GUARD_WINDOW = 20
-"""Packets of the small flow over which its round-trip time and loss are judged: 2 s."""
+GUARD_INTERVAL_MS = 20
+"""Between two packets of the small flow: 60 bytes each, 24 kbit/s disturb nobody."""
+
+GUARD_WINDOW = (50, 10_000)
+"""Least and most packets of the small flow over which its round-trip time and loss are judged: 1 s, and the agent's
+bound."""
+
+GUARD_LOSSES = 3
+"""Losses that are expected in the window at the bound: fewer would be chance."""
 
 
 def _read(option: str, text: str | None, parse: Callable[[Any], int], right: str) -> int | None:

@@ -3,6 +3,7 @@
 mod clock;
 mod interface;
 mod route;
+mod sysctls;
 
 use crate::error::AgentError;
 use crate::session::VERSION;
@@ -70,6 +71,7 @@ pub fn answer(check: &Check) -> Result<Value, AgentError> {
             "rmem_max": numbers("net.core.rmem_max").first(),
             "wmem_max": numbers("net.core.wmem_max").first(),
         },
+        "sysctls": sysctls::answer(),
         "clock": clock::answer(),
         "cores": std::thread::available_parallelism().map(usize::from).ok(),
         "load": loads(),
