@@ -43,8 +43,8 @@ OPTIONS = {
 SAID_MOST = 64 * 1024
 """Bytes of a host's stderr that are kept, and of its stdout that may stand before the first line of ours."""
 
-BOOT_S = 60.0
-"""Time for the first steps on a host, s: the agent's file is 2 MB."""
+BOOT_S = 120.0
+"""Time for the first steps on a host, s: the agent's file of 2 MB takes a minute at 300 kbit/s."""
 
 
 class Session:
@@ -139,9 +139,9 @@ class Session:
         code: int | None = None
         with suppress(subprocess.TimeoutExpired):
             code = self._process.wait(1.0)
-        if code is None:
+        if code is None or code < 0:
             self.close(0)
-            return RunError(f"{self.host.name} ({self.host.destination}): it did not start the agent in time")
+            return RunError(f"{self.host.name} ({self.host.destination}): ssh was ended, or did not end in time")
         self._listener.join(1.0)
         return fault_of(self.host, code, self.said, self.machine, self._agents)
 

@@ -28,6 +28,9 @@ def fault_of(host: Host, code: int | None, said: str, machine: str = "", agents:
     `machine` is the machine type that the host named, empty before it did; `agents` are those that there are.
     """
     who = f"{host.name} ({host.destination})"
+    if code == OF_SSH and machine and not said.strip():
+        # A program that a signal has ended has no exit code that ssh(1) could pass on.
+        return RunError(f"{who}: the agent or the connection was ended")
     if code == OF_SSH or not machine:
         return _of_ssh(host, who, said, code)
     known = " and ".join(sorted(agents))

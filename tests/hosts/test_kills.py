@@ -69,7 +69,7 @@ def test_nothing_stays_of_a_run_that_was_killed(
             testbed.kill(pid)
     said = front.communicate(timeout=30)[1]
     if victim != "front" and front.returncode != 0:
-        assert front.returncode == 1 and said.count("\n") == 1, said
+        assert front.returncode == 1 and said.count("\n") == 1 and victim in said, said
     for end in hosts.ends:
         testbed.waited(lambda end=end: not end.processes(), lambda end=end: str(end.processes()))
     checked = elephan("results", "check")
