@@ -5,6 +5,7 @@ mod common;
 mod probes;
 mod protocol;
 mod runs;
+mod same_as_kernel;
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
 mod tokens;
