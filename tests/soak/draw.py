@@ -21,6 +21,9 @@ PACKETS = 60_000
 SANS_EVERY = 8
 """One seed in so many has Fibre Channel gateways."""
 
+HOSTS_EVERY = 3
+"""One seed in so many names two hosts."""
+
 
 def drawn(seed: int) -> str:
     """Return the scenario of a seed as TOML."""
@@ -74,6 +77,9 @@ def scenario(rng: random.Random, seed: int) -> Table:
     top["measure"] = {"series": rng.choice([f"{max(1, duration // 40)}ms", False])}
     if rng.random() < 0.5:
         top["measure"]["warmup"] = f"{duration // 4}ms"
+    if seed % HOSTS_EVERY == 0:
+        # Of the backend hosts alone: the others pass over it.
+        top["hosts"] = {"left": "nyc", "right": "lax"}
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
 
