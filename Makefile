@@ -64,6 +64,11 @@ soak: dev ## scenarios drawn at random, each run in four ways that have to agree
 wheel: $(VENV)/.stamp-tools setup ## manylinux wheels in out/wheel, for aarch64 too, and README's commands from them
 	CLANG="$(CLANG)" scripts/wheel.sh
 
+.PHONY: agent
+agent: ## the agent for real hosts, static, in target/agent: for this machine and for aarch64
+	scripts/packages.sh build
+	CLANG="$(CLANG)" scripts/agent.sh
+
 # Crates without I/O: time, sockets and files are not there to be used.
 CORES := units congestion link tcp wire storage sim te spec
 .PHONY: wasm

@@ -39,6 +39,7 @@ __all__ = [
     "disk_schedulers",
     "disk_validate",
     "fc_port_speeds",
+    "hosts_result",
     "iscsi_bench",
     "iscsi_discover",
     "iscsi_memory",
@@ -418,6 +419,7 @@ def run_on_kernel(
     progress: _Told | None = None,
     progress_interval_s: float = 0.1,
 ) -> tuple[RunResult, _Report]: ...
+def hosts_result(outcome_json: str, series_json: list[str]) -> RunResult: ...
 def detection_trial(spec_json: str) -> _Detection: ...
 
 # Traces and disks.

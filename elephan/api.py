@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from elephan.backends.hosts import HostBackend, HostOptions
     from elephan.report.html import OnProgress, Written
     from elephan.report.table import Table
     from elephan.scenario import Scenario
@@ -211,10 +212,10 @@ def as_strings(changes: Overrides | None) -> list[str]:
 class Jobs(Sequence[Job]):
     """A job per point of a scenario; each is made when it is asked for, and none is kept."""
 
-    def __init__(self, scenario: Scenario, pcap: Path | None, backend: str) -> None:
-        """Make none yet."""
+    def __init__(self, scenario: Scenario, pcap: Path | None, backend: str, options: HostOptions | None = None) -> None:
+        """Make none yet. `options` are those of the backend hosts."""
         self._scenario, self._points = scenario, scenario.points()
-        self._pcap, self.backend = pcap, backend
+        self._pcap, self.backend, self._options = pcap, backend, options
         self._info = ScenarioInfo(
             name=scenario.name,
             title=scenario.title,
@@ -249,20 +250,29 @@ class Jobs(Sequence[Job]):
         if self._pcap is not None:
             numbered = self._pcap.with_name(f"{self._pcap.stem}-{point.index + 1}{self._pcap.suffix}")
             capture = (self._pcap if len(self) == 1 else numbered).absolute()
+        spec = point.to_spec(capture, runs_programs=self.backend != "sim")
+        hosts = None
+        if self.backend == "hosts":
+            from elephan.backends.hosts.pairs import bounded, pair_of
+
+            spec, hosts = bounded(spec, self._options), pair_of(point.document, self._options)
         return Job(
             index=point.index,
-            spec=point.to_spec(capture, runs_programs=self._backend != "sim"),
+            spec=spec,
             parameters=point.parameters,
             seed=point.seed,
             scenario=self._info,
             backend=self.backend,
             must_run=capture is not None,
+            hosts=hosts,
         )
 
 
-def jobs_of(scenario: Scenario, pcap: Path | None = None, backend: str = "sim") -> Jobs:
-    """Return a job per point. `pcap` is numbered when there are several."""
-    return Jobs(scenario, pcap, backend)
+def jobs_of(
+    scenario: Scenario, pcap: Path | None = None, backend: str = "sim", options: HostOptions | None = None
+) -> Jobs:
+    """Return a job per point. `pcap` is numbered when there are several; `options` are those of the backend hosts."""
+    return Jobs(scenario, pcap, backend, options)
 
 
 def job_of(spec: dict[str, Any], name: str, backend: str = "sim") -> Job:
@@ -313,16 +323,20 @@ def run(
     watcher: Watcher | None = None,
     looking: Looking | None = None,
     cluster: str | None = None,
+    hosts: HostOptions | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Results:
     """Run a scenario: every point of its sweep, every repetition.
 
-    `on` says on which backends: "sim", "kernel", or both as "sim,kernel", and the results are then those of the first
-    and after them those of the second. `set` changes keys ({"path.loss": 1e-3}); `seed` the first seed; `workers` how
-    many runs go at once (all cores; on the backend kernel, where runs take each other's processor time, one);
+    `on` says on which backends: "sim", "kernel", "hosts", or several as "sim,kernel", and the results are then those of
+    the first and after them those of the second. `set` changes keys ({"path.loss": 1e-3}); `seed` the first seed;
+    `workers` how many runs go at once (all cores; on the backend kernel, where runs take each other's processor time,
+    one; on hosts always one);
     `store` where results are kept (a database URL or file, "none" for nowhere; default $ELEPHAN_STORE or the user's
     own); `again` runs what is stored already; `pcap` writes a capture; `cluster` is the address of a scheduler of
-    dask.distributed, whose workers simulate the points. Raises `InputError`, `StoreError`,
-    `elephan.sweep.executor.Interrupted`; what had ended is stored in any case.
+    dask.distributed, whose workers simulate the points; `hosts` says between which hosts, and how a production path is
+    spared; `say` receives what these hosts do otherwise than the scenario says, before a run begins. Raises
+    `InputError`, `StoreError`, `elephan.sweep.executor.Interrupted`; what had ended is stored in any case.
     """
     from elephan.store import store_for
     from elephan.sweep.costs import Costs
@@ -333,20 +347,25 @@ def run(
     if cluster is not None:
         must_fit_cluster(cluster, names, workers, pcap)
     scenario = load(file, set, seed, looking)
-    jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name) for name in names}
+    jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name, hosts) for name in names}
     if "kernel" in names:
         backends.check(jobs["kernel"].looked_at())
     backends.require(names)
     outcomes: list[Outcome] = []
-    with connected(cluster) as there:
+    with connected(cluster) as there, _hosts(jobs.get("hosts"), hosts, say) as on_hosts:
+        if on_hosts is not None:
+            on_hosts.require_agreement(len(jobs["hosts"]))
         keep = store_for(store)
         for name in names:
+            # Two runs between hosts take each other's path.
+            at_once = 1 if name == "hosts" or (workers is None and name == "kernel") else workers
             outcomes += execute(
                 jobs[name],
                 store=keep,
-                workers=1 if workers is None and name == "kernel" else workers,
+                workers=at_once,
                 again=again,
                 watcher=watcher or NoProgress(),
+                backend=on_hosts.run if on_hosts is not None and name == "hosts" else backends.run,
                 engine=None if there is None else there.workers,
                 costs=Costs(scenario),
             )
@@ -391,6 +410,7 @@ def dry_run(
     again: bool = False,
     looking: Looking | None = None,
     cluster: str | None = None,
+    hosts: HostOptions | None = None,
 ) -> Plan:
     """Return what `run` with these arguments would do, and how long it would take. Makes and stores nothing.
 
@@ -403,7 +423,7 @@ def dry_run(
     if cluster is not None:
         must_fit_cluster(cluster, names, workers, None)
     scenario = load(file, set, seed, looking)
-    jobs = {name: jobs_of(scenario, None, name) for name in names}
+    jobs = {name: jobs_of(scenario, None, name, hosts) for name in names}
     if "kernel" in names:
         backends.check(jobs["kernel"].looked_at())
     with connected(cluster) as there:
@@ -411,23 +431,48 @@ def dry_run(
     return plan(scenario, jobs, store=store, workers=workers, again=again, threads=threads)
 
 
+@contextmanager
+def _hosts(
+    jobs: Jobs | None, options: HostOptions | None, say: Callable[[str], None] | None
+) -> Iterator[HostBackend | None]:
+    """Give the backend hosts with its hosts connected and checked; None when it is not asked for."""
+    if jobs is None:
+        yield None
+        return
+    from elephan.backends.hosts import HostOptions, opened
+
+    with opened(options or HostOptions()) as backend:
+        for note in backend.check(jobs.looked_at()):
+            if say is not None:
+                say(note)
+        yield backend
+
+
 def check(
-    file: str | Path, set: Overrides | None = None, *, on: str = "sim", looking: Looking | None = None
+    file: str | Path,
+    set: Overrides | None = None,
+    *,
+    on: str = "sim",
+    looking: Looking | None = None,
+    hosts: HostOptions | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Scenario:
     """Validate a scenario and its points without running it; return it. Raises `InputError`.
 
     Of a sweep of more than `elephan.scenario.combinations.LOOKED_AT_MAX` combinations a part is looked at; `looked_at`
     of the scenario says which. With the backend kernel in `on`, also whether this machine's kernel can do what its
-    flows ask.
+    flows ask; with hosts, whether the two hosts can, which are asked; `say` receives the differences.
     """
     names = backends.named(on)
     scenario = load(file, set, looking=looking)
     for name in names:
-        jobs = jobs_of(scenario, backend=name)
+        jobs = jobs_of(scenario, backend=name, options=hosts)
         for job in jobs.looked_at():
             _ = job.inputs
         if name == "kernel":
             backends.check(jobs.looked_at())
+        with _hosts(jobs if name == "hosts" else None, hosts, say):
+            pass
     return scenario
 
 

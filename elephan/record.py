@@ -109,7 +109,7 @@ class Record(BaseModel):
     """16 hex digits, see `run_id`."""
     scenario: ScenarioInfo
     backend: str
-    """Backend of the run: "sim" or "kernel"."""
+    """Backend of the run: "sim", "kernel" or "hosts"."""
     parameters: dict[str, Value]
     """Flat, dotted; the swept keys among them."""
     seed: int = Field(ge=0, lt=2**64)

@@ -45,7 +45,7 @@ SKIPPED = re.compile(r"SKIPPED (\w+(?:::\w+)+): ")
 writes to another stream, and may have begun the line."""
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;", re.MULTILINE)
 CARGO_NOISE = re.compile(r"^(\s*|running \d+ tests?\s*|test .* ok\s*|test result: ok\..*)$")
-KERNEL_CRATES = ("bpf", "kernel")
+KERNEL_CRATES = ("bpf", "kernel", "agent")
 """Crates whose tests touch the running kernel."""
 LOWERED = 10
 """Niceness of all but tests that touch the kernel."""

@@ -6,8 +6,9 @@
 #   packages.sh peers   the other simulators, for `make bench` and `make fidelity`
 #   packages.sh netem   a virtual machine, for `make netem`
 #   packages.sh wheel   what builds the libraries that a wheel brings along, for `make wheel`
+#   packages.sh agent   what builds the libraries that the static agent has linked in, for `make agent`
 #   packages.sh wasm    what builds the crates without I/O for WebAssembly, for `make wasm`
-#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden` and `make wheel`
+#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden`, `make wheel`, `make agent`
 #
 # Without root or sudo nothing is installed: the missing packages are named, and it fails only for `build`.
 set -euo pipefail
@@ -16,15 +17,16 @@ case "${1:-}" in
     # From make on: what builds libbpf, which is linked into the native module, and what that needs.
     build) packages=(gcc libc6-dev python3-venv make pkg-config libelf-dev zlib1g-dev) ;;
     test)  packages=(clang-16 tshark iproute2 iputils-ping iperf3 libiscsi-bin
-           qemu-utils qemu-block-extra tgt curl openssh-client openssh-server vsftpd rsync rclone lftp ns2
+           qemu-utils qemu-block-extra tgt curl openssh-client openssh-server sudo vsftpd rsync rclone lftp ns2
            postgresql mariadb-server-core mariadb-client-core chromium open-isns-server) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
     # They build libelf from sources, which a wheel has linked in (NOTICE).
     wheel) packages=(autoconf automake autopoint flex bison gawk) ;;
+    agent) packages=(autoconf automake autopoint flex bison gawk file) ;;
     cross) packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static) ;;
     wasm)  packages=(clang-16) ;;
-    *) echo "usage: $0 build|test|peers|netem|wheel|wasm|cross" >&2; exit 2 ;;
+    *) echo "usage: $0 build|test|peers|netem|wheel|agent|wasm|cross" >&2; exit 2 ;;
 esac
 act=$1
 

@@ -20,6 +20,10 @@ wheel() {
 }
 
 scripts/packages.sh wheel
+# The agents that an installed elephan sends to hosts.
+scripts/agent.sh
+mkdir -p elephan/hosts/bin
+cp --remove-destination target/agent/elephan-agent-* elephan/hosts/bin/
 rm -rf out/wheel
 wheel "$(uname -m)"
 

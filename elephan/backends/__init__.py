@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from elephan.record import Record
     from elephan.store.series import Series
 
-BACKENDS = ("sim", "kernel")
+BACKENDS = ("sim", "kernel", "hosts")
 
 
 def named(text: str) -> list[str]:
@@ -49,6 +49,9 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
         from elephan.backends import kernel
 
         return kernel.run(job, progress)
+    if job.backend == "hosts":
+        # It runs with the agents of `elephan.backends.hosts.HostBackend`, which a caller has to open.
+        raise InputError("the backend hosts is for elephan run and elephan check")
     from elephan.backends import sim
 
     return sim.run(job, progress)

@@ -20,6 +20,22 @@ class Stopped(Exception):
     """Raised by a run that was asked to stop; no result is kept."""
 
 
+@dataclass(frozen=True)
+class HostPair:
+    """The two hosts of a run of the backend hosts, by their names in the user's book."""
+
+    left: str
+    right: str
+    rate_limit_bps: int | None = None
+    """Most that all connections send together, bit/s."""
+
+    @property
+    def identity(self) -> str:
+        """Return what tells runs between other hosts, or under another limit, from this one."""
+        limit = "" if self.rate_limit_bps is None else f" {self.rate_limit_bps}bit/s"
+        return f"hosts {self.left},{self.right}{limit}"
+
+
 @dataclass
 class Job:
     """One point of a scenario on one backend with one seed."""
@@ -32,6 +48,8 @@ class Job:
     backend: str = "sim"
     must_run: bool = field(default=False)
     """A stored result will not do, because the run leaves something else behind (a capture)."""
+    hosts: HostPair | None = None
+    """Of the backend hosts alone."""
 
     @cached_property
     def inputs(self) -> list[InputFile]:
@@ -41,4 +59,5 @@ class Job:
     @cached_property
     def id(self) -> str:
         """Id that its record will have."""
-        return run_id(self.spec, self.inputs, version(), self.backend)
+        backend = self.backend if self.hosts is None else self.hosts.identity
+        return run_id(self.spec, self.inputs, version(), backend)

@@ -118,7 +118,7 @@ def details(record: Record) -> list[RenderableType]:
             ("backend", record.backend),
             ("seed", str(record.seed)),
             ("version", record.version),
-            *((name, str(value)) for name, value in record.host.items()),
+            *((name, words_of(value)) for name, value in record.host.items()),
             *(("input", f"{item.path} ({item.bytes} B, sha256 {item.sha256[:16]})") for item in record.inputs),
         ]
     )
@@ -136,6 +136,15 @@ def details(record: Record) -> list[RenderableType]:
         parts += [Text("links", style="bold"), _columns(record.links, ("name",), tuple(LINKS))]
     parts += [Text(f"note: {note}", style="yellow") for note in record.notes]
     return [*parts, Text("")]
+
+
+def words_of(value: Any) -> str:
+    """Return a fact about a host as words: tables and lists by their parts."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {words_of(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return "; ".join(words_of(part) for part in value)
+    return str(value)
 
 
 def _pairs(rows: Sequence[tuple[str, ...]]) -> Table:

@@ -30,6 +30,7 @@ MODULES = {
     "paper": "paper",
     "kernel": "kernel",
     "path": "path",
+    "hosts": "hosts",
     "disk": "disk",
     "iscsi": "iscsi",
     "gateway": "gateway",

@@ -66,8 +66,57 @@ Workers = Annotated[
 On = Annotated[
     str,
     typer.Option(
-        "--on", metavar="BACKEND", help="Where it runs: sim, kernel (this machine's own TCP, as root), or sim,kernel."
+        "--on",
+        metavar="BACKEND",
+        help="Where it runs: sim, kernel (this machine's own TCP, as root), hosts (between two machines by SSH), or "
+        "several: sim,kernel.",
     ),
+]
+
+Hosts = Annotated[
+    str | None,
+    typer.Option(
+        "--hosts",
+        metavar="LEFT,RIGHT",
+        help="With --on hosts: two names of elephan hosts. Default: the scenario's.",
+        show_default=False,
+    ),
+]
+
+RateLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--rate-limit", metavar="RATE", help="With --on hosts: most that a run sends, at any time.", show_default=False
+    ),
+]
+
+MaxTime = Annotated[
+    str | None,
+    typer.Option("--max-time", metavar="TIME", help="With --on hosts: end a run after that.", show_default=False),
+]
+
+MaxRtt = Annotated[
+    str | None,
+    typer.Option(
+        "--max-rtt",
+        metavar="TIME",
+        help="With --on hosts: stop when a small flow beside the run takes longer.",
+        show_default=False,
+    ),
+]
+
+MaxLoss = Annotated[
+    float | None,
+    typer.Option(
+        "--max-loss",
+        metavar="PROBABILITY",
+        help="With --on hosts: stop when a small flow beside the run loses more.",
+        show_default=False,
+    ),
+]
+
+Yes = Annotated[
+    bool, typer.Option("--yes", help="With --on hosts: fill the path without a question, whoever else uses it.")
 ]
 
 Out = Annotated[

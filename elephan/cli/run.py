@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elephan.cli.console import console, counted, emit, say
-from elephan.cli.options import Again, Changes, File, NoReport, On, Out, Seed, StoreAt, Workers
+from elephan.cli.options import (
+    Again,
+    Changes,
+    File,
+    Hosts,
+    MaxLoss,
+    MaxRtt,
+    MaxTime,
+    NoReport,
+    On,
+    Out,
+    RateLimit,
+    Seed,
+    StoreAt,
+    Workers,
+    Yes,
+)
+from elephan.errors import InputError
 from elephan.printable import printable
 from elephan.units import pluralize
 
 if TYPE_CHECKING:
     from elephan.api import Results
+    from elephan.backends.hosts import HostOptions
 
 DEFAULT_OUT = Path("out")
 
@@ -53,6 +72,12 @@ def run(
             show_default=False,
         ),
     ] = None,
+    hosts: Hosts = None,
+    rate_limit: RateLimit = None,
+    max_time: MaxTime = None,
+    max_rtt: MaxRtt = None,
+    max_loss: MaxLoss = None,
+    yes: Yes = False,
 ) -> None:
     """Run a scenario: print a table, store every run, write a report with plots.
 
@@ -63,6 +88,7 @@ def run(
     from elephan.sweep.sampling import Looking
 
     changes = [*(set_ or []), *(["run.exact=true"] if exact else [])]
+    options = host_options(on, hosts, rate_limit, max_time, max_rtt, max_loss, yes)
     if dry_run:
         planned = api.dry_run(
             file,
@@ -74,6 +100,7 @@ def run(
             again=again,
             looking=Looking(),
             cluster=cluster,
+            hosts=options,
         )
         emit(planned.as_json() if json else "\n".join(printable(line) for line in planned.lines()))
         return
@@ -89,6 +116,8 @@ def run(
         watcher=Bars(),
         looking=Looking(),
         cluster=cluster,
+        hosts=options,
+        say=lambda text: say(f"note: {text}"),
     )
     if json:
         emit(as_json(done))
@@ -98,6 +127,39 @@ def run(
         from elephan.report.html import folder_of
 
         write(done, out or folder_of(done.records, DEFAULT_OUT))
+
+
+def host_options(
+    on: str,
+    hosts: str | None,
+    rate_limit: str | None = None,
+    max_time: str | None = None,
+    max_rtt: str | None = None,
+    max_loss: float | None = None,
+    yes: bool = False,
+) -> HostOptions | None:
+    """Return the options of the backend hosts; None where it is not asked for. Raises `InputError`."""
+    given = {
+        "--hosts": hosts,
+        "--rate-limit": rate_limit,
+        "--max-time": max_time,
+        "--max-rtt": max_rtt,
+        "--max-loss": max_loss,
+    }
+    if "hosts" not in [name.strip() for name in on.split(",")]:
+        lost = next((option for option, value in given.items() if value is not None), "--yes" if yes else None)
+        if lost is not None:
+            raise InputError(f"{lost}: is for --on hosts")
+        return None
+    from elephan.backends.hosts import HostOptions
+
+    ask = question if sys.stdin.isatty() and sys.stderr.isatty() else None
+    return HostOptions.parsed(hosts, rate_limit, max_time, max_rtt, max_loss, yes, ask)
+
+
+def question(text: str) -> bool:
+    """Ask on the terminal; return whether the answer was yes."""
+    return typer.confirm(f"{printable(text)}. Go on?", default=False, err=True)
 
 
 def as_json(results: Results) -> str:
@@ -123,15 +185,18 @@ def write(results: Results, folder: Path) -> None:
     say(f"report: {written.html} ({pluralize(len(written.images), 'plot')} beside it)")
 
 
-def check(file: File, on: On = "sim", set_: Changes = None) -> None:
+def check(file: File, on: On = "sim", set_: Changes = None, hosts: Hosts = None) -> None:
     """Validate a scenario and the points of its sweep, without running it: all, or 1,000 of more.
 
-    With --on kernel, also whether this machine's kernel can do what its flows ask for.
+    With --on kernel, also whether this machine's kernel can do what its flows ask for; with --on hosts, whether the two
+    hosts can, which are asked.
     """
     from elephan import api
     from elephan.sweep.sampling import Looking, swept
 
-    scenario = api.check(file, set_ or [], on=on, looking=Looking())
+    scenario = api.check(
+        file, set_ or [], on=on, looking=Looking(), hosts=host_options(on, hosts), say=lambda text: say(f"note: {text}")
+    )
     if scenario.is_looked_at_whole:
         emit(f"{printable(str(file))}: valid, {swept(scenario)}")
     else:

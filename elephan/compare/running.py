@@ -136,6 +136,11 @@ class _Planned:
         names = backends.named(on)
         if len(names) != 1:
             raise InputError(f"--on {on}: a rank is of one backend")
+        if names == ["hosts"]:
+            raise InputError(
+                "--on hosts: elephan compare ranks on sim and kernel; between hosts, sweep flow.congestion_control by "
+                "elephan run"
+            )
         self.backend = names[0]
         changes = as_strings(set) + ([] if seed is None else [f"run.seed={seed}"])
         self.base = base = load(file, changes)

@@ -87,7 +87,7 @@ def register(
         "restricted": restricted,
         "listens": listens,
     }
-    step = verify.verified(_object(cc, file), Path(file).name, cc.code, settings, register=True)
+    step = verify.verified(object_of(cc, file), Path(file).name, cc.code, settings, register=True)
     if step.state != "passed":
         raise InputError("\n".join([f"{file}: {step.text}", *(line for p in step.problems for line in _lines(p))]))
     return step.text
@@ -165,7 +165,7 @@ def _put_back() -> tuple[str, str]:
     return was, earlier
 
 
-def _object(cc: CongestionControl, file: str) -> bytes:
+def object_of(cc: CongestionControl, file: str) -> bytes:
     made: bytes | None = None if cc.path else native.builtin_object(cc.name)
     if made is not None:
         return made

@@ -112,7 +112,11 @@ def _cells(what: Metric, values: Sequence[Estimate | None]) -> tuple[Cell, ...]:
 
 
 def _column(backend: str) -> Metric:
-    text = {"sim": "In virtual time, by elephan's own model of TCP.", "kernel": "This machine's own TCP, in real time."}
+    text = {
+        "sim": "In virtual time, by elephan's own model of TCP.",
+        "kernel": "This machine's own TCP, in real time.",
+        "hosts": "Between two hosts, over their real path.",
+    }
     return Metric(backend, backend, "", str, "neither", text.get(backend, ""))
 
 

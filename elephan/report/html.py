@@ -215,7 +215,7 @@ def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
     host = first.host
     lasted = {
         words: sum(record.metrics.get("simulated_s") or 0 for record in records if record.backend == backend)
-        for backend, words in (("sim", "simulated"), ("kernel", "over the kernel's TCP"))
+        for backend, words in (("sim", "simulated"), ("kernel", "over the kernel's TCP"), ("hosts", "between hosts"))
         if any(record.backend == backend for record in records)
     }
     length = " and ".join(f"{units.duration(seconds)} {words}" for words, seconds in lasted.items())
@@ -227,6 +227,7 @@ def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
         ("seeds", ", ".join(map(str, seeds[:12])) + (" …" if len(seeds) > 12 else "")),
         ("elephan", f"{first.version} (core {host.get('build', '')})"),
         ("host", f"{host.get('cpu', '')}, {host.get('cores', '')} cores, {host.get('kernel', '')}"),
+        *_of_hosts(records),
         ("python", str(host.get("python", ""))),
         ("date", max(record.created for record in records).replace("T", " ").replace("Z", " UTC")),
     ]
@@ -235,6 +236,15 @@ def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
     for item in {item.sha256: item for record in records for item in record.inputs}.values():
         facts.append(("input", f"{Path(item.path).name}, {units.size(item.bytes)}, sha256 {item.sha256[:16]}"))
     return facts
+
+
+def _of_hosts(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """Return the two hosts of each pair that runs went between, once."""
+    ends = [record.host[side] for record in records for side in ("left", "right") if side in record.host]
+    lines = dict.fromkeys(
+        f"{end['name']} ({end['address']}): Linux {end.get('kernel', '')}, {end.get('cores', '')} cores" for end in ends
+    )
+    return [("between", "; ".join(lines))] if lines else []
 
 
 def scenarios_of(records: Sequence[Record]) -> list[tuple[str, str]]:

@@ -290,7 +290,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "neither",
-            "Length of the run with its drain, in virtual time or, on the backend `kernel`, in real time.",
+            "Length of the run with its drain, in virtual time or, on the backends `kernel` and `hosts`, in real time.",
         ),
         Metric("cpu_s", "CPU", "s", time, "neither", "Processor time of elephan's threads."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
@@ -299,6 +299,7 @@ def _all() -> tuple[Metric, ...]:
         *_of_the_other_way(),
         *_of_the_manager(),
         *_of_the_emulator(),
+        *_of_a_real_path(),
     )
 
 
@@ -514,6 +515,14 @@ def _of_the_emulator() -> tuple[Metric, ...]:
             "lower",
             "Share of a core of the emulator's thread; above 95 % it may have been too slow.",
         ),
+    )
+
+
+def _of_a_real_path() -> tuple[Metric, ...]:
+    """Return what the backend hosts finds of the path between the two hosts."""
+    return (
+        Metric("path_rtt_s", "path RTT", "s", units.duration, "neither", "Least round-trip time between two hosts."),
+        Metric("path_mtu_bytes", "path MTU", "B", units.count, "neither", "MTU of the path between two hosts."),
     )
 
 

@@ -10,6 +10,7 @@ from pydantic import WithJsonSchema, model_validator
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.flow import Flow, FlowSettings
 from elephan.scenario.gateway import Fc
+from elephan.scenario.hosts import Hosts
 from elephan.scenario.hybrid import Lightpath, Manager
 from elephan.scenario.path import AnyNode, Link, Path
 from elephan.scenario.problem import unknown, wrong
@@ -78,6 +79,8 @@ class Document(Table):
     """Moves flows to lightpaths."""
     lightpath: list[Lightpath] = setting([], examples=[])
     """Those that the manager may set up, the preferred first."""
+    hosts: Hosts | None = None
+    """Two machines, for `--on hosts`."""
     measure: Measure = setting({}, examples=[])
     """Series, warm-up and capture."""
 

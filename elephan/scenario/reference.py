@@ -75,6 +75,7 @@ _SECTIONS = [
     ("Mitigation: reordering_tolerance", "ReorderingTolerance"),
     ("[manager]", "Manager"),
     ("[[lightpath]]", "Lightpath"),
+    ("[hosts]", "Hosts"),
     ("[measure]", "Measure"),
 ]
 #: Models that another section covers: [defaults] takes a flow's keys.

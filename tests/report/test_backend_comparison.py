@@ -63,6 +63,18 @@ def test_backends_are_columns_and_not_repetitions(make_record: Make) -> None:
     assert max(len(line) for line in printed(both(make_record), 80).splitlines()) <= 80
 
 
+def test_three_backends_stand_side_by_side_each_against_the_first(make_record: Make, tmp_path: Path) -> None:
+    records = both(make_record)
+    records.append(on(make_record("reno", goodput=1.6e8, parameters={"path.loss": 1e-4}), "hosts"))
+    table = table_of(records)
+    assert [column.title for column in table.columns] == ["sim", "kernel", "hosts", "kernel/sim", "hosts/sim"]
+    row = next(row for row in table.rows if row.heads[-1] == "goodput")
+    assert [cell.text for cell in row.cells] == ["200 Mbit/s", "180 Mbit/s", "160 Mbit/s", "0.900", "0.800"]
+    assert max(len(line) for line in printed(records, 100).splitlines()) <= 100
+    page = write_report(records, lambda _: None, tmp_path).html.read_text(encoding="utf-8")
+    assert "hosts/sim" in page and "sim, kernel, hosts" in page and "between hosts" in page
+
+
 def test_repetitions_of_each_backend_are_put_together(make_record: Make) -> None:
     records = []
     for seed in (1, 2, 3):

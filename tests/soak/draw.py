@@ -24,6 +24,9 @@ SANS_EVERY = 8
 POLICED_EVERY = 5
 """One seed in so many may have policers."""
 
+HOSTS_EVERY = 3
+"""One seed in so many names two hosts."""
+
 
 def drawn(seed: int) -> str:
     """Return the scenario of a seed as TOML."""
@@ -79,6 +82,9 @@ def scenario(rng: random.Random, seed: int) -> Table:
     top["measure"] = {"series": rng.choice([f"{max(1, duration // 40)}ms", False])}
     if rng.random() < 0.5:
         top["measure"]["warmup"] = f"{duration // 4}ms"
+    if seed % HOSTS_EVERY == 0:
+        # Of the backend hosts alone: the others pass over it.
+        top["hosts"] = {"left": "nyc", "right": "lax"}
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CRATES = "units congestion bpf link tcp wire storage sim te spec experiment kernel storage-net python".split()
+CRATES = "units congestion bpf link tcp wire storage sim te spec experiment kernel storage-net agent python".split()
 """In order: a crate depends only on crates before it (ARCHITECTURE.md)."""
 
 CORES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "te", "spec"]

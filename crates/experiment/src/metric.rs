@@ -1,10 +1,12 @@
 //! Measured values by name, and distributions as such values.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::{Histogram, Span};
 
 /// A measured value.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Metric {
     /// A count or an amount in the unit of its name.
     Integer(u64),

@@ -2,10 +2,12 @@
 
 use congestion::INFINITE_SSTHRESH;
 use link::{Link, Packet};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use units::{Span, Time};
 
 /// Columns of the flow series; row i of every column belongs to one sample of one flow.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowSeries {
     /// s since the start of the run
     pub time_s: Vec<f64>,
@@ -16,6 +18,7 @@ pub struct FlowSeries {
     /// segments; None: there is no threshold yet
     pub ssthresh_packets: Vec<Option<u32>>,
     /// s; NaN before the first sample
+    #[serde(serialize_with = "with_nulls", deserialize_with = "with_nan")]
     pub srtt_s: Vec<f64>,
     /// payload bytes sent and not acknowledged
     pub in_flight_bytes: Vec<u64>,
@@ -30,6 +33,8 @@ pub struct FlowSeries {
     /// bytes issued and not delivered; 0 for bulk
     pub lag_bytes: Vec<u64>,
     /// The other direction, if any flow of the run has data both ways: as many rows, 0 for flows without such data.
+    /// Not part of its JSON: only the simulator has such flows.
+    #[serde(skip)]
     pub reverse: ReverseSeries,
 }
 
@@ -87,6 +92,73 @@ impl FlowSeries {
         self.lag_s.push(row.lag.as_secs_f64());
         self.lag_bytes.push(row.lag_bytes);
     }
+}
+
+impl FlowSeries {
+    /// Takes the first rows off, `rows` at most.
+    pub fn take_rows(&mut self, rows: usize) -> FlowSeries {
+        fn first<T>(column: &mut Vec<T>, rows: usize) -> Vec<T> {
+            let rest = column.split_off(rows.min(column.len()));
+            std::mem::replace(column, rest)
+        }
+        FlowSeries {
+            time_s: first(&mut self.time_s, rows),
+            flow: first(&mut self.flow, rows),
+            cwnd_packets: first(&mut self.cwnd_packets, rows),
+            ssthresh_packets: first(&mut self.ssthresh_packets, rows),
+            srtt_s: first(&mut self.srtt_s, rows),
+            in_flight_bytes: first(&mut self.in_flight_bytes, rows),
+            goodput_bps: first(&mut self.goodput_bps, rows),
+            retransmitted_segments: first(&mut self.retransmitted_segments, rows),
+            duplicate_acks: first(&mut self.duplicate_acks, rows),
+            lag_s: first(&mut self.lag_s, rows),
+            lag_bytes: first(&mut self.lag_bytes, rows),
+            reverse: ReverseSeries::default(),
+        }
+    }
+
+    /// Adds the rows of `more` behind its own. False, and nothing is added, when its columns are not equally long.
+    pub fn append(&mut self, more: FlowSeries) -> bool {
+        let rows = more.time_s.len();
+        let lengths = [
+            more.flow.len(),
+            more.cwnd_packets.len(),
+            more.ssthresh_packets.len(),
+            more.srtt_s.len(),
+            more.in_flight_bytes.len(),
+            more.goodput_bps.len(),
+            more.retransmitted_segments.len(),
+            more.lag_s.len(),
+            more.lag_bytes.len(),
+        ];
+        let duplicates = more.duplicate_acks.len();
+        if lengths.iter().any(|&length| length != rows) || (duplicates != 0 && duplicates != rows) {
+            return false;
+        }
+        self.time_s.extend(more.time_s);
+        self.flow.extend(more.flow);
+        self.cwnd_packets.extend(more.cwnd_packets);
+        self.ssthresh_packets.extend(more.ssthresh_packets);
+        self.srtt_s.extend(more.srtt_s);
+        self.in_flight_bytes.extend(more.in_flight_bytes);
+        self.goodput_bps.extend(more.goodput_bps);
+        self.retransmitted_segments.extend(more.retransmitted_segments);
+        self.duplicate_acks.extend(more.duplicate_acks);
+        self.lag_s.extend(more.lag_s);
+        self.lag_bytes.extend(more.lag_bytes);
+        true
+    }
+}
+
+/// NaN as null, since JSON has no NaN.
+fn with_nulls<S: Serializer>(values: &[f64], into: S) -> Result<S::Ok, S::Error> {
+    into.collect_seq(values.iter().map(|value| Some(*value).filter(|value| !value.is_nan())))
+}
+
+/// Null as NaN.
+fn with_nan<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+    let values = Vec::<Option<f64>>::deserialize(from)?;
+    Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
 }
 
 /// A slow-start threshold out of a sender's state, in segments; None: there is none yet.
@@ -147,5 +219,51 @@ impl LinkSeries {
             self.dropped_packets.push(link.stats().dropped());
             self.delivered_bytes.push(link.stats().delivered_bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(time: Time) -> FlowRow {
+        let srtt = (time > Time::ZERO).then_some(Span::from_millis(3));
+        FlowRow {
+            time,
+            flow: 1,
+            cwnd_packets: 10,
+            ssthresh_packets: None,
+            srtt,
+            in_flight_bytes: 5,
+            goodput_bps: 1.5,
+            retransmitted_segments: 0,
+            duplicate_acks: None,
+            lag: Span::ZERO,
+            lag_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn a_series_in_pieces_of_json_is_the_same_series() {
+        let (mut series, mut back) = (FlowSeries::default(), FlowSeries::default());
+        (0..5).for_each(|ms| series.push(row(Time::ZERO + Span::from_millis(ms))));
+        let mut pieces = vec![];
+        while !series.time_s.is_empty() {
+            pieces.push(serde_json::to_string(&series.take_rows(2)).unwrap());
+        }
+        assert_eq!(pieces.len(), 3);
+        assert!(pieces.iter().all(|piece| back.append(serde_json::from_str(piece).unwrap())));
+        assert_eq!(back.time_s, [0.0, 0.001, 0.002, 0.003, 0.004]);
+        assert!(back.srtt_s[0].is_nan() && back.srtt_s[1] == 0.003);
+        assert_eq!((back.ssthresh_packets, back.duplicate_acks.len()), (vec![None; 5], 0));
+    }
+
+    #[test]
+    fn columns_of_different_lengths_are_refused() {
+        let mut more = FlowSeries::default();
+        more.push(row(Time::ZERO));
+        more.lag_bytes.push(1);
+        let mut series = FlowSeries::default();
+        assert!(!series.append(more) && series.time_s.is_empty());
     }
 }

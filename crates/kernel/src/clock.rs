@@ -28,6 +28,11 @@ impl Clock {
         Time(monotonic_ns().saturating_sub(self.epoch_ns))
     }
 
+    /// Returns the time of this run at CLOCK_MONOTONIC `monotonic_ns`; zero before it began.
+    pub(crate) fn at_monotonic_ns(&self, monotonic_ns: u64) -> Time {
+        Time(monotonic_ns.saturating_sub(self.epoch_ns))
+    }
+
     /// A clock that has begun by now, and its reading when this one's run begins.
     pub(crate) fn including_now(&self) -> (Clock, Time) {
         let epoch_ns = self.epoch_ns.min(monotonic_ns());
@@ -40,9 +45,9 @@ impl Clock {
     }
 }
 
-/// CLOCK_MONOTONIC, ns.
+/// Returns CLOCK_MONOTONIC, ns.
 #[inline]
-pub(crate) fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
@@ -89,6 +94,12 @@ pub(crate) fn precede() -> bool {
         libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) == 0
             || libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &lowest) == 0
     }
+}
+
+/// Asks for exact timers and nothing else: the host's own work goes on as it did.
+pub(crate) fn be_exact() {
+    // SAFETY: a plain system call on the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }
 
 /// Asks for exact timers, and to go before other ordinary programs but not before the emulator: an application that is

@@ -27,6 +27,15 @@ pub enum KernelError {
         /// The kernel's word.
         error: io::Error,
     },
+    /// No port of those that a run may use can be bound.
+    #[error("{0}")]
+    Port(String),
+    /// The other host's agent does not answer, or has gone.
+    #[error("{0}")]
+    Peer(String),
+    /// The other host shows wrong tokens.
+    #[error("{0}")]
+    Token(String),
     /// The caller asked to stop.
     #[error("the run was stopped before its end")]
     Stopped,

@@ -14,21 +14,34 @@ mod clock;
 mod emulator;
 mod error;
 mod namespace;
+mod outcome_record;
 mod packet;
 mod plan;
+mod receive;
+mod remote_plan;
 mod run;
 mod segment;
+mod send;
 #[cfg(test)]
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
+mod socket_plan;
 #[cfg(test)]
 mod testing;
+mod token;
 mod traffic;
 mod tun;
 
-pub use clock::Clock;
+pub use clock::{monotonic_ns, Clock};
 pub use emulator::{CarrierCounters, Direction, Emulator, EmulatorReport, IssuedCommand};
 pub use error::KernelError;
+pub use outcome_record::{NamedMetrics, OutcomeRecord};
 pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, ProgramPlan, RoutePlan};
+pub use receive::{Received, Receiver};
+pub use remote_plan::{ReceivePlan, SendPlan};
 pub use run::{run, Carrier};
+pub use send::{connect, Connected, PathFound, Sent};
+pub use socket_plan::SocketPlan;
+pub use token::Token;
+pub use traffic::EndReport;
 pub use tun::{Tun, TunError};

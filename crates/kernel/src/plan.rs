@@ -1,5 +1,6 @@
 //! The hosts' part of a run beside the spec: hosts, ports, socket settings; JSON from the Python front.
 
+use crate::socket_plan::SocketPlan;
 use serde::Deserialize;
 use std::net::Ipv4Addr;
 
@@ -51,6 +52,22 @@ pub struct FlowPlan {
     /// all their packets are the flow's, on any port.
     #[serde(default)]
     pub program: Option<ProgramPlan>,
+}
+
+impl FlowPlan {
+    /// Its socket options.
+    pub fn sockets(&self) -> SocketPlan {
+        SocketPlan {
+            congestion_control: Some(self.congestion_control.clone()),
+            window_clamp_bytes: Some(self.window_clamp_bytes),
+            receive_buffer_bytes: self.receive_buffer_bytes,
+            send_buffer_bytes: self.send_buffer_bytes,
+            max_segment_bytes: self.max_segment_bytes,
+            pacing: self.pacing,
+            max_pacing_bps: None,
+            rto_max_ms: self.rto_max_ms,
+        }
+    }
 }
 
 /// A real program as the traffic of a flow: a server and a client.

@@ -13,6 +13,7 @@ mod error;
 mod fc_port;
 mod gateway;
 mod iscsi;
+mod on_hosts;
 mod on_kernel;
 mod parity;
 mod progress;
@@ -31,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     fc_port::register(module)?;
     gateway::register(module)?;
+    on_hosts::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;
     iscsi::register(module)?;

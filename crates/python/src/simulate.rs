@@ -3,6 +3,7 @@
 use crate::error;
 use crate::progress::Progress;
 use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Outcome};
+use kernel::{NamedMetrics, OutcomeRecord};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -122,9 +123,30 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
     })
 }
 
-fn dict(py: Python<'_>, metrics: &BTreeMap<&'static str, Metric>) -> PyResult<Py<PyDict>> {
+/// An outcome that an agent has sent, with its series.
+pub(crate) fn convert_record(py: Python<'_>, record: OutcomeRecord, series: FlowSeries) -> PyResult<RunResult> {
+    let all = |metrics: &[NamedMetrics]| metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>();
+    Ok(RunResult {
+        metrics: dict(py, &record.metrics)?,
+        flows: all(&record.flows)?,
+        flow_groups: all(&record.flow_groups)?,
+        links: all(&record.links)?,
+        background: all(&record.background)?,
+        short_flows: vec![],
+        manager: None,
+        extrapolation: None,
+        notes: record.notes,
+        event_times_s: record.event_times_s,
+        cwnd_reductions: vec![],
+        flow_series: flow_columns(py, series)?,
+        link_series: link_columns(py, LinkSeries::default())?,
+    })
+}
+
+fn dict<N: AsRef<str>>(py: Python<'_>, metrics: &BTreeMap<N, Metric>) -> PyResult<Py<PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in metrics {
+        let name = name.as_ref();
         match value {
             Metric::Integer(v) => dict.set_item(name, v)?,
             Metric::Real(v) => dict.set_item(name, v)?,

@@ -81,13 +81,18 @@ class Settings:
     """Most segments in flight; see metrics.py."""
 
 
-def settings_of(transport: TransportSpec, machine: Machine) -> Settings:
-    """Return the settings of a transport for the namespaces of both ends. Raises `Refused`."""
+def require_of(transport: TransportSpec, machine: Machine) -> None:
+    """Check that a kernel can follow the keys of a transport. Raises `Refused`."""
     for check in _CHECKS:
         check(transport, machine)
+
+
+def settings_of(transport: TransportSpec, machine: Machine) -> Settings:
+    """Return the settings of a transport for the namespaces of both ends. Raises `Refused`."""
+    require_of(transport, machine)
     return Settings(
         mtu_bytes=transport["mtu_bytes"],
-        sysctls=tuple(_sysctls(transport).items()),
+        sysctls=tuple(sysctls_of(transport).items()),
         route=_route(transport),
         ssthresh=transport["initial_ssthresh"],
         cwnd_clamp=transport["cwnd_clamp"],
@@ -168,7 +173,7 @@ def _shift_for(window: int) -> int:
     return min(max(window.bit_length() - 1 - 15, 0), LARGEST_SHIFT)
 
 
-def _sysctls(transport: TransportSpec) -> dict[str, str]:
+def sysctls_of(transport: TransportSpec) -> dict[str, str]:
     """Return the namespace's sysctls under net.ipv4: all that a transport has a key for; none is the host's
     value."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from elephan.backends.controls import controls_of
 from elephan.backends.kernel.mapping import (
     Machine,
     Refused,
@@ -167,8 +168,7 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
             "(elephan path show lists them)"
         )
     places: dict[tuple[int, Settings, int | None], int] = {}
-    controls: dict[Control, int] = {}
-    ends, control_of = [], []
+    ends = []
     notes: dict[str, None] = {}
     patient, reduced = _patient(spec["events"]), _reduced(spec)
     for number, flow in enumerate(flows):
@@ -196,8 +196,6 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
                 places.setdefault((flow["destination"], settings, owner), len(places)),
             )
         )
-        control = (transport["congestion_control"], tuple(sorted(transport["parameters"].items())))
-        control_of.append(controls.setdefault(control, len(controls)))
         notes.update(dict.fromkeys(notes_of(transport)))
     require_room(flows, DISK_FOLDERS)
     notes.update(dict.fromkeys(program.notes_of(flows)))
@@ -207,6 +205,7 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
             "program, "
             f"and makes at most {MOST_HOSTS}: let flows share nodes or settings"
         )
+    controls, control_of = controls_of(flows)
     hosts = tuple(
         Host(
             address=address(number),
@@ -221,8 +220,8 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
         hosts,
         tuple(settings for _, settings, _ in places),
         tuple(ends),
-        tuple(controls),
-        tuple(control_of),
+        controls,
+        control_of,
         _listening(flows, control_of, reduced),
         tuple(notes),
     )

@@ -259,8 +259,8 @@ impl Application for Workload {
             }
             Source::Replicate(replicate) => {
                 // Between two deliveries the lag only grows, so it is largest just before one.
-                let lag = replicate.lag_bytes();
-                replicate.at_risk.note(now, lag);
+                let issued = replicate.messages.issued_by(now, replicate.received);
+                replicate.at_risk.note(now, issued.saturating_sub(replicate.received));
                 replicate.received = received;
                 replicate.messages.handle_delivered(now, received);
             }

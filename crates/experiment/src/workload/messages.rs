@@ -78,8 +78,33 @@ impl Messages {
         self.outstanding.front().map_or(Span::ZERO, |&(_, issued)| now.since(issued))
     }
 
+    /// Bytes issued by `now`, of which `received` had arrived by then. A report of a delivery may come later than the
+    /// next messages were issued.
+    pub(super) fn issued_by(&self, now: Time, received: u64) -> u64 {
+        if self.outstanding.back().is_none_or(|&(_, issued)| issued <= now) {
+            return self.issued_bytes;
+        }
+        let last = self.outstanding.iter().rev().find(|&&(_, issued)| issued <= now);
+        last.map_or(received, |&(end, _)| end)
+    }
+
     /// Messages issued and not delivered.
     pub fn in_transit(&self) -> usize {
         self.outstanding.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_issued_after_a_time_is_not_counted_at_it() {
+        let mut messages = Messages::new(Time::ZERO);
+        [(10, 100), (20, 50), (30, 7)].into_iter().for_each(|(at, bytes)| messages.issue(Time(at), bytes));
+        let by = |at| messages.issued_by(Time(at), 0);
+        assert_eq!([5, 10, 25, 30, 40].map(by), [0, 100, 150, 157, 157]);
+        messages.handle_delivered(Time(26), 150);
+        assert_eq!(messages.issued_by(Time(26), 150), 150);
     }
 }

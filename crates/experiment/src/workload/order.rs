@@ -111,6 +111,13 @@ impl Order {
             - self.waiting.front().map_or(0, |&lane| self.lanes[lane as usize].part())
     }
 
+    /// [`Order::lag_bytes`] as it was at `now`, which may lie before the issue of the latest messages: a report of a
+    /// delivery takes its time.
+    pub(super) fn lag_bytes_at(&self, now: Time) -> u64 {
+        let later = self.lanes.iter().map(|lane| lane.issued_after(now)).sum();
+        self.lag_bytes().saturating_sub(later)
+    }
+
     /// The part of it that `lane` carries: age of the oldest message that does not count as there, and bytes that add
     /// up to [`Order::lag_bytes`].
     pub fn lag_of(&self, lane: usize, now: Time) -> (Span, u64) {
@@ -146,6 +153,15 @@ impl Order {
 }
 
 impl Lane {
+    /// Bytes of messages issued after `now`.
+    fn issued_after(&self, now: Time) -> u64 {
+        if self.pending.back().is_none_or(|&(_, issued)| issued <= now) {
+            return 0;
+        }
+        let last = self.pending.iter().rev().find(|&&(_, issued)| issued <= now);
+        self.issued_bytes - last.map_or(self.applied_bytes, |&(end, _)| end)
+    }
+
     /// Bytes of its oldest message that have arrived, where that message is not whole.
     fn part(&self) -> u64 {
         self.received_bytes - self.applied_bytes

@@ -152,7 +152,7 @@ impl Stripe {
             return None;
         }
         // Between two deliveries the lag only grows, so it is largest just before one.
-        self.at_risk.note(now, self.order.lag_bytes());
+        self.at_risk.note(now, self.order.lag_bytes_at(now));
         self.order.handle_delivered(now, lane, received);
         if self.stopped || !self.has_credit() {
             return None;

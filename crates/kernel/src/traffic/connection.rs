@@ -1,13 +1,18 @@
 //! One flow of a run as two sockets and an application.
 
+use super::ends::{EndReport, Extremes};
+use super::far_end::FarEnd;
+use super::info::Info;
 use super::netstat::{Netstat, Recoveries};
+use super::record::BYTES;
 use super::sender::{ConnectionState, Sender};
 use super::socket::{Failed, Socket};
 use crate::plan::HostPlan;
+use crate::socket_plan::SocketPlan;
 use experiment::{FlowCounters, FlowSeries, Rtt, Workload, BLOCK_BYTES};
 use spec::{FlowSpec, RunSpec, WorkloadSpec};
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 use units::{Rate, Span, Time};
 
 /// A flow that stops in the middle has at most this much of the line's time unsent in the kernel, since that data
@@ -20,9 +25,7 @@ pub(crate) struct Connection {
     /// Index of the flow in the spec.
     pub flow: usize,
     pub sender: Sender,
-    /// Until the connection has come.
-    pub listener: Option<Socket>,
-    pub receiver: Option<Socket>,
+    pub far: FarEnd,
     pub workload: Workload,
     /// Time of the application's next call.
     pub due: Time,
@@ -35,9 +38,10 @@ pub(crate) struct Connection {
     pub lost: Option<io::Error>,
     /// The run is over for it: nothing that happens to it counts any more.
     pub cut: bool,
-    to: SocketAddrV4,
-    congestion: String,
-    window_bytes: u64,
+    to: SocketAddr,
+    /// Congestion control that the kernel has to use; None: any.
+    congestion: Option<String>,
+    window_bytes: Option<u64>,
     /// Counters of the sender's namespace, if no other flow has a part in them, and their values at the start.
     netstat: Option<(Netstat, Recoveries)>,
     /// At the latest sample: payload received, and when that was.
@@ -46,6 +50,16 @@ pub(crate) struct Connection {
     srtt: (u64, u64),
     /// Most that was seen in flight, bytes.
     most_in_flight: u64,
+    extremes: Extremes,
+    /// The sender's counters when the run ended, where the far end's come later.
+    at_end: Option<Info>,
+}
+
+/// Both ends of a connection.
+struct Ends {
+    socket: Socket,
+    far: FarEnd,
+    to: SocketAddr,
 }
 
 impl Connection {
@@ -53,8 +67,10 @@ impl Connection {
     pub fn new(spec: &RunSpec, plan: &HostPlan, index: usize, workload: Workload) -> Result<Connection, Failed> {
         let (flow, planned) = (&spec.flows[index], &plan.flows[index]);
         let (from, to) = (&plan.hosts[planned.source], &plan.hosts[planned.destination]);
-        let listener = Socket::listener(&to.namespace, to.address, planned)?;
-        let socket = Socket::sender(&from.namespace, from.address, planned)?;
+        let sockets = planned.sockets();
+        let there = SocketAddr::new(to.address.into(), planned.port);
+        let listener = Socket::listener(Some(&to.namespace), there, &sockets, 1)?;
+        let socket = Socket::sender(Some(&from.namespace), from.address.into(), &sockets)?;
         if let Some(bytes) = unsent_bound(spec, flow, &workload) {
             socket.set_unsent_bound(bytes)?;
         }
@@ -68,11 +84,34 @@ impl Connection {
             false => None,
         };
         let netstat = netstat.transpose().map_err(|e| ("its namespace's counters".to_owned(), e))?;
-        Ok(Connection {
+        let far = FarEnd::Local { listener: Some(listener), receiver: None };
+        Ok(Connection { netstat, ..Connection::of(index, flow, Ends { socket, far, to: there }, &sockets, workload) })
+    }
+
+    /// The sending socket and application of flow `index`, whose far end `to` another agent has.
+    pub fn to_remote(
+        spec: &RunSpec,
+        index: usize,
+        from: IpAddr,
+        to: SocketAddr,
+        sockets: &SocketPlan,
+        preamble: [u8; BYTES],
+        workload: Workload,
+    ) -> Result<Connection, Failed> {
+        let flow = &spec.flows[index];
+        let socket = Socket::sender(None, from, sockets)?;
+        if let Some(bytes) = unsent_bound(spec, flow, &workload) {
+            socket.set_unsent_bound(bytes)?;
+        }
+        let far = FarEnd::Remote { preamble, came: false, counters: None };
+        Ok(Connection::of(index, flow, Ends { socket, far, to }, sockets, workload))
+    }
+
+    fn of(index: usize, flow: &FlowSpec, ends: Ends, sockets: &SocketPlan, workload: Workload) -> Connection {
+        Connection {
             flow: index,
-            sender: Sender::new(socket, write_limit(&flow.workload)),
-            listener: Some(listener),
-            receiver: None,
+            sender: Sender::new(ends.socket, write_limit(&flow.workload)),
+            far: ends.far,
             workload,
             due: Time(flow.start_ns),
             opened: false,
@@ -80,14 +119,16 @@ impl Connection {
             received_at_warmup: 0,
             lost: None,
             cut: false,
-            to: SocketAddrV4::new(to.address, planned.port),
-            congestion: planned.congestion_control.clone(),
-            window_bytes: planned.window_clamp_bytes,
-            netstat,
+            to: ends.to,
+            congestion: sockets.congestion_control.clone(),
+            window_bytes: sockets.window_clamp_bytes,
+            netstat: None,
             sampled: (0, Time::ZERO),
             srtt: (0, 0),
             most_in_flight: 0,
-        })
+            extremes: Extremes::default(),
+            at_end: None,
+        }
     }
 
     /// Begins to connect; the application begins with it.
@@ -101,7 +142,7 @@ impl Connection {
     pub fn cut(&mut self) {
         self.sender.standing = ConnectionState::Lost;
         self.sender.socket.abort();
-        self.receiver = None;
+        self.far.close();
         self.cut = true;
     }
 
@@ -112,7 +153,7 @@ impl Connection {
 
     /// Returns the error that kept the connection from being made, unless it is a timeout, which is the network's.
     pub fn mistake(&mut self) -> Option<io::Error> {
-        let made = self.receiver.is_some() || self.cut;
+        let made = self.far.came() || self.cut;
         self.lost.take_if(|error| !made && error.kind() != io::ErrorKind::TimedOut)
     }
 
@@ -123,7 +164,7 @@ impl Connection {
             return false;
         }
         let changed = self.sender.handle_writable().and_then(|()| match was {
-            ConnectionState::Connecting => self.check_congestion(),
+            ConnectionState::Connecting => self.check_congestion().and_then(|()| self.show_preamble()),
             _ => Ok(()),
         });
         match changed {
@@ -137,11 +178,21 @@ impl Connection {
 
     /// Checks that the kernel uses the congestion control that was asked for.
     fn check_congestion(&self) -> io::Result<()> {
+        let Some(wanted) = &self.congestion else { return Ok(()) };
         let got = self.sender.socket.congestion()?;
-        if got == self.congestion {
+        if got == *wanted {
             return Ok(());
         }
-        Err(io::Error::other(format!("the kernel gave it {got} as its congestion control, not {}", self.congestion)))
+        Err(io::Error::other(format!("the kernel gave it {got} as its congestion control, not {wanted}")))
+    }
+
+    /// Sends the bytes by which another agent knows the connection, before all data; they fit the empty buffer.
+    fn show_preamble(&self) -> io::Result<()> {
+        let Some(preamble) = self.far.preamble() else { return Ok(()) };
+        match self.sender.socket.send_bytes(preamble)? {
+            BYTES => Ok(()),
+            sent => Err(io::Error::other(format!("the send buffer takes {sent} of {BYTES} bytes"))),
+        }
     }
 
     /// The connection is no more.
@@ -152,10 +203,10 @@ impl Connection {
 
     /// Takes the data that has arrived; returns its bytes.
     pub fn take(&mut self) -> io::Result<u64> {
-        let Some(receiver) = &self.receiver else { return Ok(0) };
+        let Some(receiver) = self.far.socket() else { return Ok(0) };
         let bytes = receiver.take()?.unwrap_or(0);
-        if bytes > 0 {
-            receiver.clamp_window(self.window_bytes).map_err(|(_, error)| error)?;
+        if let Some(window) = self.window_bytes.filter(|_| bytes > 0) {
+            receiver.clamp_window(window).map_err(|(_, error)| error)?;
         }
         self.received += bytes;
         Ok(bytes)
@@ -177,6 +228,7 @@ impl Connection {
             self.srtt = (self.srtt.0 + 1, self.srtt.1 + u64::from(raw.rtt_us));
         }
         self.most_in_flight = self.most_in_flight.max(info.in_flight_bytes());
+        self.extremes.note(&info);
         let Some(series) = series else { return Ok(()) };
         let (received, since) = self.sampled;
         let interval = now.since(since).as_secs_f64();
@@ -187,25 +239,44 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns the counters now; those that the kernel does not give are absent, and all of them if there never was a
-    /// connection.
+    /// Keeps the sender's counters as those of the run's end.
+    pub fn note_end(&mut self) {
+        self.at_end = self.sender.socket.info().ok();
+    }
+
+    /// Returns what the kernel gave the sending end.
+    pub fn end_report(&mut self, name: &str) -> io::Result<EndReport> {
+        EndReport::of(name, &self.sender.socket, &mut self.extremes)
+    }
+
+    /// Returns the counters now, or those of the run's end where they were kept; those that the kernel does not give
+    /// are absent, and all of them if there never was a connection.
     pub fn counters(&mut self) -> io::Result<FlowCounters> {
-        let mut counters = FlowCounters { received_bytes: self.received, ..FlowCounters::default() };
-        let Some(receiver) = &self.receiver else { return Ok(counters) };
-        let (info, far) = (self.sender.socket.info()?, receiver.info()?);
+        let Some(far) = self.far.counters(self.received)? else {
+            return Ok(FlowCounters { received_bytes: self.received, ..FlowCounters::default() });
+        };
+        let mut counters = FlowCounters { received_bytes: far.bytes, ..FlowCounters::default() };
+        let info = match self.at_end.take() {
+            Some(kept) => kept,
+            None => self.sender.socket.info()?,
+        };
+        // The segment with the preamble is none of the flow's.
+        let more = u64::from(self.far.preamble().is_some());
         let (raw, start) = (info.raw(), &self.sender.at_start);
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         // Neither end has the whole count: the sender learns half a round trip later, and the receiver takes segments
         // that the emulator joined for one (a packet from a TUN device tells no number of segments). Both are below the
         // truth, but for duplicates that the receiver has yet to report.
         let heard = since(info.delivered(), start.delivered());
-        let counted = info.duplicates().map(|known| u64::from(far.raw().data_segs_in).saturating_sub(known));
-        counters.delivered_packets = heard.max(counted);
-        counters.sent_segments = Some(u64::from(raw.data_segs_out));
+        let counted = info.duplicates().map(|known| far.data_segments.saturating_sub(known));
+        // A real card's joined packets tell their number of segments, and the sender's count may hold the stream's end.
+        let delivered = if more > 0 { counted.or(heard) } else { heard.max(counted) };
+        counters.delivered_packets = delivered.map(|packets| packets.saturating_sub(more));
+        counters.sent_segments = Some(u64::from(raw.data_segs_out).saturating_sub(more));
         counters.retransmitted_segments = Some(u64::from(raw.total_retrans.saturating_sub(start.raw().total_retrans)));
         counters.retransmitted_bytes = info.bytes_retrans();
         counters.timeouts = since(info.timeouts(), start.timeouts());
-        counters.acks = Some(u64::from(far.raw().segs_out.saturating_sub(far.raw().data_segs_out)));
+        counters.acks = Some(far.acks);
         counters.rtt = Rtt { mean: (self.srtt.0 > 0).then_some(self.srtt), min_us: info.min_rtt_us(), max_us: None };
         if let Some((netstat, before)) = &self.netstat {
             let recoveries = netstat.read()?.since(before);
@@ -221,12 +292,12 @@ impl Connection {
         let name = &spec.name;
         let mut notes = vec![];
         match &self.lost {
-            Some(error) if self.receiver.is_none() => notes.push(format!("flow {name}: no connection: {error}")),
+            Some(error) if !self.far.came() => notes.push(format!("flow {name}: no connection: {error}")),
             Some(error) => {
                 let received = self.received;
                 notes.push(format!("flow {name}: the connection was lost after {received} bytes: {error}"));
             }
-            None if self.receiver.is_none() && spec.start_ns < end.0 => {
+            None if !self.far.came() && spec.start_ns < end.0 => {
                 notes.push(format!("flow {name}: no connection was made before the end"));
             }
             None => {}

@@ -161,6 +161,31 @@ impl Info {
         since!(self, total_rto).map(u64::from)
     }
 
+    /// Window that the peer offers, bytes (Linux 5.4).
+    pub fn snd_wnd(&self) -> Option<u64> {
+        since!(self, snd_wnd).map(u64::from)
+    }
+
+    /// Window that this end offers, bytes (Linux 6.2).
+    pub fn rcv_wnd(&self) -> Option<u64> {
+        since!(self, rcv_wnd).map(u64::from)
+    }
+
+    /// Time with data to send, us (Linux 4.10).
+    pub fn busy_us(&self) -> Option<u64> {
+        since!(self, busy_time_us)
+    }
+
+    /// The part of it that was spent waiting for the receive window, us (Linux 4.10).
+    pub fn rwnd_limited_us(&self) -> Option<u64> {
+        since!(self, rwnd_limited_us)
+    }
+
+    /// The part of it that was spent waiting for the send buffer, us (Linux 4.10).
+    pub fn sndbuf_limited_us(&self) -> Option<u64> {
+        since!(self, sndbuf_limited_us)
+    }
+
     /// Least round-trip time, us; None before the first sample.
     pub fn min_rtt_us(&self) -> Option<u64> {
         // The kernel's minimum filter begins at ~0.

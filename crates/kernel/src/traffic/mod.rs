@@ -4,14 +4,22 @@
 //! but zeroes, and what arrives is not copied. Flows that real programs carry are started, watched and counted beside
 //! them.
 
+mod clock_offset;
 mod connection;
 mod diag;
+mod ends;
+mod far_end;
 mod info;
 mod netstat;
 mod poll;
 mod process;
 mod program;
 mod programs;
+mod reception;
+mod record;
+mod remote;
+mod report_link;
+mod reports;
 mod sender;
 mod socket;
 mod striped;
@@ -32,6 +40,10 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use units::{Histogram, Span, Time};
+
+pub use ends::EndReport;
+pub(crate) use reception::Reception;
+pub(crate) use remote::{Measured as RemoteMeasured, Remote};
 
 /// Longest wait, so that a stop is noticed.
 const NAP: Span = Span::from_millis(20);
@@ -61,6 +73,8 @@ pub(crate) struct Traffic<'a> {
     unfinished: usize,
     /// Lateness of the applications' calls, ns.
     lateness: Histogram,
+    /// The other agent, where the receivers are its.
+    remote: Option<Remote>,
 }
 
 /// In the order in which they go at one time: a sample shows everything that happened at its time.
@@ -82,6 +96,8 @@ pub(crate) struct MeasuredTraffic {
     pub stripes: Vec<Stripe>,
     pub series: FlowSeries,
     pub notes: Vec<String>,
+    /// What is known of the other agent, where there is one.
+    pub remote: Option<RemoteMeasured>,
     /// CPU time of the thread, ns.
     pub cpu_ns: u64,
 }
@@ -105,10 +121,20 @@ impl<'a> Traffic<'a> {
             }
             let workload = applications.build(index, flow)?;
             let made = Connection::new(spec, plan, index, workload).map_err(failed)?;
-            let listener = made.listener.as_ref().expect("it was just made");
+            let listener = made.far.listener().expect("it was just made");
             poll.add(listener, connections.len(), End::Listener).map_err(|e| failed(("waiting".into(), e)))?;
             connections.push(made);
         }
+        Ok(Traffic::of(spec, connections, applications.into_stripes(), programs, poll))
+    }
+
+    fn of(
+        spec: &'a RunSpec,
+        connections: Vec<Connection>,
+        stripes: Vec<Stripe>,
+        programs: Vec<Program>,
+        poll: Poll,
+    ) -> Traffic<'a> {
         let mut timers: BinaryHeap<_> =
             connections.iter().enumerate().map(|(i, c)| Reverse((c.due, Timer::Application, i))).collect();
         let stop_of = |c: &Connection| spec.flows[c.flow].stop_ns.map(Time);
@@ -121,18 +147,19 @@ impl<'a> Traffic<'a> {
         }
         let interval = spec.measure.series_interval_ns.map_or(SAMPLE, Span);
         timers.push(Reverse((Time::ZERO + interval, Timer::Sample, 0)));
-        Ok(Traffic {
+        Traffic {
             spec,
             unfinished: spec.flows.len(),
             connections,
-            stripes: applications.into_stripes(),
+            stripes,
             programs,
             poll,
             timers,
             turns: vec![],
             series: FlowSeries::default(),
             lateness: Histogram::default(),
-        })
+            remote: None,
+        }
     }
 
     /// Runs everything from time zero of `clock` to the end of the run, and until the messages on their way have
@@ -149,7 +176,10 @@ impl<'a> Traffic<'a> {
         over: &AtomicBool,
         at_end: impl FnOnce(Time),
     ) -> Result<MeasuredTraffic, KernelError> {
-        clock::prefer();
+        match self.remote {
+            Some(_) => clock::be_exact(),
+            None => clock::prefer(),
+        }
         let cpu = clock::thread_cpu_ns();
         let mut events = vec![];
         self.wait_for_start(clock, stop)?;
@@ -159,8 +189,9 @@ impl<'a> Traffic<'a> {
         }
         // Handle all timers and arrivals up to now.
         self.turn(clock, Time::ZERO, progress, stop, &mut events)?;
-        let end = clock.now();
+        let end = self.end(clock);
         self.look_at_programs(end, progress)?;
+        self.count_remotely(end, clock, progress, stop)?;
         let programs = self.programs.iter().map(Program::counters).collect::<Vec<_>>();
         let counters = self.connections.iter_mut().map(Connection::counters).chain(programs).collect::<io::Result<_>>();
         let counters = counters.map_err(|e| KernelError::machine("the kernel's counters of a connection", e))?;
@@ -171,7 +202,9 @@ impl<'a> Traffic<'a> {
         while !(over.load(Ordering::Relaxed) || clock.now() >= limit || self.is_drained()) {
             self.turn(clock, limit, progress, stop, &mut events)?;
         }
-        let measured = self.summarize(end, clock.now(), counters, notes);
+        let drained_at = clock.now();
+        self.finish_remotely(clock, progress, stop)?;
+        let measured = self.summarize(end, drained_at, counters, notes);
         Ok(MeasuredTraffic { cpu_ns: clock::thread_cpu_ns() - cpu, ..measured })
     }
 
@@ -195,7 +228,9 @@ impl<'a> Traffic<'a> {
             .collect();
         flows.sort_by_key(|(flow, _)| *flow);
         let flows = flows.into_iter().map(|(_, measured)| measured).collect();
-        MeasuredTraffic { end, drained_at, flows, stripes: self.stripes, series: self.series, notes, cpu_ns: 0 }
+        let remote = self.remote.map(Remote::into_measured);
+        let (stripes, series) = (self.stripes, self.series);
+        MeasuredTraffic { end, drained_at, flows, stripes, series, notes, remote, cpu_ns: 0 }
     }
 
     fn is_done(&self) -> bool {
@@ -254,9 +289,12 @@ impl<'a> Traffic<'a> {
                 End::Sender => self.handle_sender(clock.now(), flow)?,
                 End::Receiver => self.handle_receiver(clock, flow, progress)?,
                 End::Program => self.handle_program_end(clock.now(), flow)?,
+                End::Report => self.handle_reports(clock, progress)?,
+                // Those of a receiving agent.
+                End::Arrival => {}
             }
         }
-        Ok(())
+        self.tend_remote(clock)
     }
 
     /// Everything that is due; returns when the next is.
@@ -274,6 +312,8 @@ impl<'a> Traffic<'a> {
                 Timer::Application => self.handle_application(now, due, flow)?,
                 Timer::Program => self.start_program(flow)?,
                 Timer::Stop => self.stop_flow(due, now, flow)?,
+                // The other agent tells it.
+                Timer::Warmup if self.remote.is_some() => {}
                 Timer::Warmup => {
                     for connection in &mut self.connections {
                         connection.received_at_warmup = connection.received;
@@ -357,17 +397,15 @@ impl<'a> Traffic<'a> {
 
     fn accept(&mut self, flow: usize) -> Result<(), KernelError> {
         let connection = &mut self.connections[flow];
-        let Some(listener) = &connection.listener else { return Ok(()) };
+        let Some(listener) = connection.far.listener() else { return Ok(()) };
         let failed = |what: &str, error| KernelError::Flow {
             flow: self.spec.flows[connection.flow].name.clone(),
             what: what.to_owned(),
             error,
         };
-        if let Some(socket) = listener.accept().map_err(|e| failed("accept", e))? {
+        if let Some((socket, _)) = listener.accept().map_err(|e| failed("accept", e))? {
             self.poll.add(&socket, flow, End::Receiver).map_err(|e| failed("waiting", e))?;
-            connection.receiver = Some(socket);
-            // One connection per flow.
-            connection.listener = None;
+            connection.far.accept(socket);
         }
         Ok(())
     }
@@ -437,20 +475,24 @@ impl<'a> Traffic<'a> {
     /// Applications write no more. Messages go on to the far end. Data without end or without messages is cut off, as
     /// the simulator discards unsent data: it must not delay the messages.
     fn end_applications(&mut self, now: Time) -> Result<(), KernelError> {
-        for index in 0..self.stripes.len() {
-            self.stop_stripe(now, index)?;
-        }
+        self.stop_applications(now)?;
         for place in 0..self.connections.len() {
-            let connection = &mut self.connections[place];
-            if connection.workload.share().is_none() {
-                connection.workload.stop(now, &mut connection.sender);
-            }
             if !self.has_messages(&self.connections[place]) {
                 self.connections[place].cut();
             }
         }
         for program in &mut self.programs {
             program.cut();
+        }
+        Ok(())
+    }
+
+    fn stop_applications(&mut self, now: Time) -> Result<(), KernelError> {
+        for index in 0..self.stripes.len() {
+            self.stop_stripe(now, index)?;
+        }
+        for connection in self.connections.iter_mut().filter(|c| c.workload.share().is_none()) {
+            connection.workload.stop(now, &mut connection.sender);
         }
         Ok(())
     }

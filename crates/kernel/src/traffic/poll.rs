@@ -17,10 +17,17 @@ pub(crate) enum End {
     Receiver,
     /// Of a program: it has ended.
     Program,
+    /// A connection that has yet to show its preamble.
+    Arrival,
+    /// The connection of reports.
+    Report,
 }
 
 /// Place in the list of connections, or of programs, and end that an event belongs to.
 pub(crate) type Event = (usize, End);
+
+/// Room for the ends in an event's number.
+const ENDS: u64 = 8;
 
 /// Events taken by one wait; the rest comes with the next.
 const BATCH: usize = 256;
@@ -39,6 +46,23 @@ impl Poll {
         self.watch(socket.as_fd(), flow, end)
     }
 
+    /// An arrival is from now on the receiver of `flow`; what has come already is reported anew.
+    pub fn turn_receiver(&self, socket: &Socket, flow: usize) -> io::Result<()> {
+        let data = EventData::new_u64(ENDS * flow as u64 + End::Receiver as u64);
+        Ok(epoll::modify(&self.epoll, socket.as_fd(), data, EventFlags::IN | EventFlags::ET)?)
+    }
+
+    /// Reports changes of the connection of reports, which may be an arrival: readable or writable again.
+    pub fn add_report(&self, socket: &Socket) -> io::Result<()> {
+        let data = EventData::new_u64(End::Report as u64);
+        match epoll::add(&self.epoll, socket.as_fd(), data, EventFlags::IN | EventFlags::OUT | EventFlags::ET) {
+            Err(Errno::EXIST) => {
+                Ok(epoll::modify(&self.epoll, socket.as_fd(), data, EventFlags::IN | EventFlags::OUT | EventFlags::ET)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
     /// Tells when the program behind `ended` (pidfd_open(2)) has ended.
     pub fn add_program(&self, ended: &OwnedFd, number: usize) -> io::Result<()> {
         self.watch(ended.as_fd(), number, End::Program)
@@ -46,7 +70,7 @@ impl Poll {
 
     fn watch(&self, fd: BorrowedFd<'_>, flow: usize, end: End) -> io::Result<()> {
         let what = if end == End::Sender { EventFlags::OUT } else { EventFlags::IN };
-        let data = EventData::new_u64(4 * flow as u64 + end as u64);
+        let data = EventData::new_u64(ENDS * flow as u64 + end as u64);
         Ok(epoll::add(&self.epoll, fd, data, what | EventFlags::ET)?)
     }
 
@@ -61,7 +85,7 @@ impl Poll {
         match epoll::wait(&self.epoll, &mut events, Some(&time)) {
             Ok((happened, _)) => {
                 let happened = happened.iter().map(|event| event.data.u64());
-                into.extend(happened.map(|number| ((number / 4) as usize, end_of(number % 4))));
+                into.extend(happened.map(|number| ((number / ENDS) as usize, end_of(number % ENDS))));
                 Ok(())
             }
             Err(Errno::INTR) => Ok(()),
@@ -75,6 +99,8 @@ fn end_of(number: u64) -> End {
         0 => End::Listener,
         1 => End::Sender,
         2 => End::Receiver,
-        _ => End::Program,
+        3 => End::Program,
+        4 => End::Arrival,
+        _ => End::Report,
     }
 }

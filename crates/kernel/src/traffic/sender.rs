@@ -4,7 +4,7 @@ use super::info::Info;
 use super::socket::Socket;
 use experiment::SendingEnd;
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use units::Time;
 
 /// Limit of a write, bytes, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
@@ -57,7 +57,7 @@ impl Sender {
     }
 
     /// Begins to connect.
-    pub fn connect(&mut self, to: SocketAddrV4) -> io::Result<()> {
+    pub fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
         self.socket.connect(to)?;
         self.standing = ConnectionState::Connecting;
         Ok(())

@@ -2,10 +2,11 @@
 
 use super::info::Info;
 use crate::namespace;
-use crate::plan::FlowPlan;
+use crate::socket_plan::SocketPlan;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Longest back-off of the retransmission timer, ms (Linux 6.15; include/uapi/linux/tcp.h; not in libc's list yet).
 const TCP_RTO_MAX_MS: libc::c_int = 44;
@@ -27,67 +28,100 @@ pub(crate) struct Socket(OwnedFd);
 pub(crate) type Failed = (String, io::Error);
 
 impl Socket {
-    /// The sending end of `flow`, bound to `address`, in the namespace whose file is `namespace`.
-    pub fn sender(namespace: &str, address: Ipv4Addr, flow: &FlowPlan) -> Result<Socket, Failed> {
-        let socket = Socket::new(namespace)?;
-        socket.set_common(flow)?;
-        if let Some(bytes) = flow.send_buffer_bytes {
-            socket.set("SO_SNDBUFFORCE", libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, int(bytes))?;
+    /// The sending end of a connection under `plan`, bound to `address`, in the namespace whose file is `namespace`;
+    /// None: this thread's.
+    pub fn sender(namespace: Option<&str>, address: IpAddr, plan: &SocketPlan) -> Result<Socket, Failed> {
+        let socket = Socket::new(namespace, address)?;
+        socket.set_common(plan)?;
+        if let Some(bytes) = plan.send_buffer_bytes {
+            socket.set_buffer(["SO_SNDBUFFORCE", "SO_SNDBUF"], [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], bytes)?;
         }
         // The simulator's endpoint has no Nagle either: a message goes when the window lets it.
-        socket.set("TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY, 1 as libc::c_int)?;
-        if flow.pacing {
+        socket.set_no_delay()?;
+        if plan.pacing || plan.max_pacing_bps.is_some() {
             // With any limit but "none" (all ones) the kernel paces at the rate of the congestion control's window and
-            // RTT; this one is never reached.
-            socket.set("SO_MAX_PACING_RATE", libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX - 1)?;
+            // RTT; that in place of none is never reached.
+            let rate = plan.max_pacing_bps.map_or(u64::MAX - 1, |bps| (bps / 8).max(1));
+            socket.set("SO_MAX_PACING_RATE", libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate)?;
         }
-        if let Some(ms) = flow.rto_max_ms {
+        if let Some(ms) = plan.rto_max_ms {
             socket.set("TCP_RTO_MAX_MS", libc::IPPROTO_TCP, TCP_RTO_MAX_MS, int(u64::from(ms)))?;
         }
         socket.bind(address, 0)?;
         Ok(socket)
     }
 
-    /// The listener of `flow`, in the namespace whose file is `namespace`: connections inherit its options.
-    pub fn listener(namespace: &str, address: Ipv4Addr, flow: &FlowPlan) -> Result<Socket, Failed> {
-        let socket = Socket::new(namespace)?;
-        socket.set_common(flow)?;
-        if let Some(bytes) = flow.receive_buffer_bytes {
-            socket.set("SO_RCVBUFFORCE", libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, int(bytes))?;
+    /// A listener for `backlog` connections that wait: they inherit its options. Port 0: the kernel chooses.
+    pub fn listener(
+        namespace: Option<&str>,
+        address: SocketAddr,
+        plan: &SocketPlan,
+        backlog: i32,
+    ) -> Result<Socket, Failed> {
+        let socket = Socket::new(namespace, address.ip())?;
+        socket.set_common(plan)?;
+        if let Some(bytes) = plan.receive_buffer_bytes {
+            socket.set_buffer(["SO_RCVBUFFORCE", "SO_RCVBUF"], [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], bytes)?;
         }
-        socket.clamp_window(flow.window_clamp_bytes)?;
+        if let Some(bytes) = plan.window_clamp_bytes {
+            socket.clamp_window(bytes)?;
+        }
         socket.set("SO_REUSEADDR", libc::SOL_SOCKET, libc::SO_REUSEADDR, 1 as libc::c_int)?;
-        socket.bind(address, flow.port)?;
-        // SAFETY: a plain system call on an open descriptor.
-        check(unsafe { libc::listen(socket.fd(), 1) }).map_err(|e| (format!("listen on port {}", flow.port), e))?;
+        socket.bind(address.ip(), address.port())?;
+        net::listen(&socket.0, backlog).map_err(|e| (format!("listen on port {}", address.port()), e.into()))?;
         Ok(socket)
     }
 
-    fn new(namespace: &str) -> Result<Socket, Failed> {
-        let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: a plain system call.
-        let made = namespace::within(namespace, || check(unsafe { libc::socket(libc::AF_INET, kind, 0) }));
-        let fd = made.and_then(|fd| fd).map_err(|e| (format!("a socket in {namespace}"), e))?;
-        // SAFETY: the descriptor was just made and has no other owner.
-        let socket = Socket(unsafe { OwnedFd::from_raw_fd(fd) });
-        let reset = libc::linger { l_onoff: 1, l_linger: 0 };
-        socket.set("SO_LINGER", libc::SOL_SOCKET, libc::SO_LINGER, reset)?;
+    fn new(namespace: Option<&str>, address: IpAddr) -> Result<Socket, Failed> {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let make = || net::socket_with(family, SocketType::STREAM, flags, None).map_err(io::Error::from);
+        let made = match namespace {
+            Some(path) => namespace::within(path, make).and_then(|made| made),
+            None => make(),
+        };
+        let made =
+            made.map_err(|e| (format!("a socket{}", namespace.map_or(String::new(), |n| format!(" in {n}"))), e));
+        let socket = Socket(made?);
+        socket.set_reset()?;
         Ok(socket)
+    }
+
+    /// Closing it resets the connection.
+    fn set_reset(&self) -> Result<(), Failed> {
+        let reset = libc::linger { l_onoff: 1, l_linger: 0 };
+        self.set("SO_LINGER", libc::SOL_SOCKET, libc::SO_LINGER, reset)
+    }
+
+    /// What is written goes at once.
+    pub fn set_no_delay(&self) -> Result<(), Failed> {
+        self.set("TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY, 1 as libc::c_int)
     }
 
     /// Options of both ends.
-    fn set_common(&self, flow: &FlowPlan) -> Result<(), Failed> {
-        let name = flow.congestion_control.as_bytes();
-        // SAFETY: the name is valid for its length.
-        check(unsafe {
-            let (at, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
-            libc::setsockopt(self.fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, at, length)
-        })
-        .map_err(|e| (format!("TCP_CONGESTION = {}", flow.congestion_control), e))?;
-        if let Some(bytes) = flow.max_segment_bytes {
+    fn set_common(&self, plan: &SocketPlan) -> Result<(), Failed> {
+        if let Some(name) = &plan.congestion_control {
+            // SAFETY: the name is valid for its length.
+            check(unsafe {
+                let (at, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
+                libc::setsockopt(self.fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, at, length)
+            })
+            .map_err(|e| (format!("TCP_CONGESTION = {name}"), e))?;
+        }
+        if let Some(bytes) = plan.max_segment_bytes {
             self.set("TCP_MAXSEG", libc::IPPROTO_TCP, libc::TCP_MAXSEG, int(u64::from(bytes)))?;
         }
         Ok(())
+    }
+
+    /// Sets the size of a buffer: beyond the host's limit where this process may, else up to it.
+    fn set_buffer(&self, names: [&str; 2], [forced, plain]: [libc::c_int; 2], bytes: u64) -> Result<(), Failed> {
+        match self.set(names[0], libc::SOL_SOCKET, forced, int(bytes)) {
+            Err((_, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.set(names[1], libc::SOL_SOCKET, plain, int(bytes))
+            }
+            other => other,
+        }
     }
 
     /// Bounds what waits in the kernel without having been sent.
@@ -112,34 +146,53 @@ impl Socket {
             .map_err(|e| (format!("{name} = {value:?}"), e))
     }
 
-    fn bind(&self, address: Ipv4Addr, port: u16) -> Result<(), Failed> {
-        let name = sockaddr(SocketAddrV4::new(address, port));
-        let length = std::mem::size_of_val(&name) as libc::socklen_t;
-        // SAFETY: the address is valid for its length.
-        check(unsafe { libc::bind(self.fd(), std::ptr::from_ref(&name).cast(), length) })
-            .map(drop)
-            .map_err(|e| (format!("bind to {address}:{port}"), e))
+    fn bind(&self, address: IpAddr, port: u16) -> Result<(), Failed> {
+        let to = SocketAddr::new(address, port);
+        net::bind(&self.0, &to).map_err(|e| (format!("bind to {to}"), e.into()))
+    }
+
+    /// Its own address and port.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        let address = SocketAddr::try_from(net::getsockname(&self.0)?);
+        address.map_err(|error| io::Error::other(format!("an address of the socket: {error}")))
     }
 
     /// Begins to connect; it is writable when that has ended.
-    pub fn connect(&self, to: SocketAddrV4) -> io::Result<()> {
-        let name = sockaddr(to);
-        let length = std::mem::size_of_val(&name) as libc::socklen_t;
-        // SAFETY: the address is valid for its length.
-        match check(unsafe { libc::connect(self.fd(), std::ptr::from_ref(&name).cast(), length) }) {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+    pub fn connect(&self, to: SocketAddr) -> io::Result<()> {
+        match net::connect(&self.0, &to) {
+            Err(error) if error != rustix::io::Errno::INPROGRESS => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    /// The connection that waits, if any.
-    pub fn accept(&self) -> io::Result<Option<Socket>> {
-        let (none, flags) = (std::ptr::null_mut(), libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
-        // SAFETY: a plain system call; the peer's address is not asked for.
-        match check(unsafe { libc::accept4(self.fd(), none, std::ptr::null_mut(), flags) }) {
-            // SAFETY: the descriptor was just made and has no other owner.
-            Ok(fd) => Ok(Some(Socket(unsafe { OwnedFd::from_raw_fd(fd) }))),
-            Err(error) if would_block(&error) || error.kind() == io::ErrorKind::ConnectionAborted => Ok(None),
+    /// The connection that waits, if any, and its peer.
+    pub fn accept(&self) -> io::Result<Option<(Socket, IpAddr)>> {
+        match net::acceptfrom_with(&self.0, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok((made, Some(peer))) => {
+                let peer = SocketAddr::try_from(peer).map_err(|error| io::Error::other(error.to_string()))?;
+                Ok(Some((Socket(made), peer.ip())))
+            }
+            Ok((_, None)) => Ok(None),
+            Err(error) => match io::Error::from(error) {
+                error if would_block(&error) || error.kind() == io::ErrorKind::ConnectionAborted => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Sends as much of `bytes` as there is room for; returns how many.
+    pub fn send_bytes(&self, bytes: &[u8]) -> io::Result<usize> {
+        match net::send(&self.0, bytes, net::SendFlags::NOSIGNAL).map_err(io::Error::from) {
+            Err(error) if would_block(&error) => Ok(0),
+            other => other,
+        }
+    }
+
+    /// Reads into `buffer`; None if there is nothing, 0 at the stream's end.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match net::recv(&self.0, buffer, net::RecvFlags::empty()).map_err(io::Error::from) {
+            Ok((length, _)) => Ok(Some(length)),
+            Err(error) if would_block(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -208,6 +261,16 @@ impl Socket {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
+    /// An option of type int, as the kernel has it.
+    pub fn get(&self, level: libc::c_int, option: libc::c_int) -> io::Result<u64> {
+        let mut value: libc::c_int = 0;
+        let mut length = std::mem::size_of_val(&value) as libc::socklen_t;
+        let into = std::ptr::from_mut(&mut value).cast();
+        // SAFETY: `into` points to `length` bytes.
+        check(unsafe { libc::getsockopt(self.fd(), level, option, into, &mut length) })?;
+        Ok(u64::try_from(value).unwrap_or(0))
+    }
+
     /// Returns the kernel's values of the connection.
     pub fn info(&self) -> io::Result<Info> {
         Info::of(self.fd())
@@ -247,13 +310,4 @@ fn taken(result: libc::ssize_t) -> io::Result<Option<u64>> {
 
 fn would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
-}
-
-fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
-    libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
-        sin_zero: [0; 8],
-    }
 }

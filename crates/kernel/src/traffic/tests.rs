@@ -108,7 +108,7 @@ fn tcp_info_is_read_where_the_kernel_puts_it() {
         assert!(clock.now() < Time(10 * S), "3000 bytes take no 10 s");
     }
     let connection = &traffic.connections[0];
-    let (near, far) = (connection.sender.socket.info().unwrap(), connection.receiver.as_ref().unwrap().info().unwrap());
+    let (near, far) = (connection.sender.socket.info().unwrap(), connection.far.socket().unwrap().info().unwrap());
     let raw = near.raw();
     // Timestamps take 12 bytes of every segment: three segments of 1000.
     assert_eq!((raw.snd_mss, raw.data_segs_out, raw.total_retrans), (1000, 3, 0));
@@ -151,7 +151,7 @@ fn nobody_at_the_address_is_an_error_that_names_the_flow() {
     let line = Line::new(1_000_000_000, 0, S).flow(bulk(None));
     let (spec, plan) = (line.spec(), line.plan(hosts(&namespace), "reno"));
     let mut traffic = Traffic::open(ValidRun::new(&spec).unwrap(), &plan).unwrap();
-    traffic.connections[0].listener = None;
+    traffic.connections[0].far.close_listener();
     let never = AtomicBool::new(false);
     let progress: Arc<[AtomicU64]> = Arc::new([AtomicU64::new(0)]);
     let clock = Clock::starting_in(Span::ZERO);
@@ -177,7 +177,7 @@ fn a_connection_that_is_lost_is_a_note_and_the_others_go_on() {
     }
     let before = traffic.connections[0].received;
     // As if the far host had gone: it answers with a reset.
-    traffic.connections[0].receiver.as_ref().unwrap().abort();
+    traffic.connections[0].far.socket().unwrap().abort();
     let measured = std::thread::scope(|scope| {
         scope.spawn(|| traffic.run(clock, &progress, &never, &never, |_| ())).join().expect("it does not panic")
     });

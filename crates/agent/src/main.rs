@@ -1,0 +1,54 @@
+//! One end of a measurement between real hosts: a process that the front starts over SSH and that ends with it.
+//!
+//! It takes requests as frames on standard input and answers on standard output ([docs/design/agent.md]); says what
+//! its host is ([`check`]); runs one end of a specification by the crate `kernel` ([`run`]); sets sysctls and registers
+//! controls for a run, and undoes it ([`journal`], [`guard`]). It does not parse scenarios, store results, keep
+//! anything between two sessions.
+//!
+//! **Invariant: when it has ended, however it ended, its host is as it was.**
+//!
+//! [docs/design/agent.md]: ../../../docs/design/agent.md
+
+#![cfg(target_os = "linux")]
+
+mod check;
+mod controls;
+mod error;
+mod files;
+mod frame;
+mod guard;
+mod hex;
+mod input;
+mod journal;
+mod output;
+mod probe;
+mod run;
+mod session;
+mod sysctl;
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Exit code of a process that was called or spoken to wrongly.
+const WRONG: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        [] => session::serve(io::stdin(), io::stdout()),
+        ["--version"] => {
+            println!("elephan-agent {}, protocol {}", env!("CARGO_PKG_VERSION"), session::PROTOCOL);
+            ExitCode::SUCCESS
+        }
+        [guard::ARGUMENT, journal] => {
+            guard::watch(Path::new(journal));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("elephan-agent: no arguments, but frames on standard input; --version tells the version");
+            ExitCode::from(WRONG)
+        }
+    }
+}

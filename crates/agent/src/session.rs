@@ -1,0 +1,218 @@
+//! One session: requests from the front, in turn, until it goes.
+
+use crate::check::{self, Check};
+use crate::error::{AgentError, Kind};
+use crate::files::Files;
+use crate::hex;
+use crate::input::{self, Input, Request};
+use crate::journal;
+use crate::output::Output;
+use crate::probe::{Echo, Probe};
+use crate::run::Run;
+use crate::WRONG;
+use rustix::thread::Timespec;
+use serde::Deserialize;
+use serde_json::{json, Value};
+use std::io::{Read, Write};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// Version of the protocol: docs/design/agent.md.
+pub const PROTOCOL: u32 = 1;
+
+/// Requests that wait at most; the front's channel holds the others.
+const DEPTH: usize = 16;
+
+/// Keys of the request `hello`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hello {
+    protocol: u32,
+}
+
+/// Keys of the request `stop`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stop {
+    run: u64,
+}
+
+/// Time for a run to end after the front has gone: 500 times 10 ms.
+const END_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const END_STEPS: u32 = 500;
+
+/// A request without keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bare {}
+
+/// Serves the front behind `from` and `into` until it goes. Returns the process's exit code: 2 after junk.
+pub fn serve(from: impl Read + Send + 'static, into: impl Write + Send + 'static) -> ExitCode {
+    let (inputs, received) = sync_channel(DEPTH);
+    let closing = inputs.clone();
+    let (output, writer) = Output::start(into, move || {
+        let _ = closing.send(Input::End);
+    });
+    let reading = inputs.clone();
+    // It ends with the process: nothing interrupts a read of standard input.
+    thread::spawn(move || input::read_all(from, &reading));
+    let mut session = Session { output, inputs, greeted: false, files: Files::default(), run: None };
+    let mut code = ExitCode::SUCCESS;
+    for input in received {
+        match input {
+            Input::Request(request) => session.handle(request),
+            Input::Ended { id, result } => session.finish(id, result),
+            Input::Junk(error) => {
+                eprintln!("elephan-agent: {}", error.text);
+                session.output.answer(0, Err(error));
+                code = ExitCode::from(WRONG);
+                break;
+            }
+            Input::End => break,
+        }
+    }
+    session.end();
+    drop(session);
+    // Answers are still written, unless nobody reads them.
+    for _ in 0..END_STEPS {
+        if writer.is_finished() {
+            break;
+        }
+        let _ = rustix::thread::nanosleep(&END_STEP);
+    }
+    code
+}
+
+struct Session {
+    output: Output,
+    inputs: SyncSender<Input>,
+    greeted: bool,
+    files: Files,
+    run: Option<Running>,
+}
+
+/// A run, on a thread of its own.
+struct Running {
+    id: u64,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Session {
+    fn handle(&mut self, request: Request) {
+        let id = request.id;
+        let result = match request.name.as_str() {
+            // Their answers come when they have ended.
+            "run" if self.greeted && self.run.is_none() => match request.keys::<Run>() {
+                Ok(run) => return self.start(id, move |output, stop| run.execute(id, output, stop)),
+                Err(error) => Err(error),
+            },
+            "probe" if self.greeted && self.run.is_none() => match request.keys::<Probe>() {
+                Ok(probe) => return self.start(id, move |output, stop| execute_probe(&probe, id, output, stop)),
+                Err(error) => Err(error),
+            },
+            _ => self.answer(request),
+        };
+        self.output.answer(id, result);
+    }
+
+    /// Does `work` on a thread of its own, as the run.
+    fn start(
+        &mut self,
+        id: u64,
+        work: impl FnOnce(&Output, &AtomicBool) -> Result<Value, AgentError> + Send + 'static,
+    ) {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (output, inputs, stops) = (self.output.clone(), self.inputs.clone(), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
+            // A fault of the agent's own is an answer too; what it changed is undone on the way.
+            let ran = catch_unwind(AssertUnwindSafe(|| work(&output, &stops)));
+            let result = ran.unwrap_or_else(|_| Err(AgentError::new(Kind::Kernel, "the agent's run panicked")));
+            // The session waits for nothing else, or has ended.
+            let _ = inputs.send(Input::Ended { id, result });
+        });
+        self.run = Some(Running { id, stop, thread });
+    }
+
+    fn finish(&mut self, id: u64, result: Result<Value, AgentError>) {
+        if let Some(run) = self.run.take() {
+            let _ = run.thread.join();
+        }
+        self.output.answer(id, result);
+    }
+
+    /// Ends the run, if there is one, with all that it changed undone. One that does not end is left to its guard.
+    fn end(&mut self) {
+        let Some(run) = self.run.take() else { return };
+        run.stop.store(true, Ordering::Relaxed);
+        for _ in 0..END_STEPS {
+            if run.thread.is_finished() {
+                return;
+            }
+            let _ = rustix::thread::nanosleep(&END_STEP);
+        }
+        eprintln!("elephan-agent: the run does not end: its guard undoes what it changed");
+        std::process::exit(i32::from(WRONG));
+    }
+
+    fn answer(&mut self, request: Request) -> Result<Value, AgentError> {
+        match request.name.as_str() {
+            "hello" => self.greet(&request.keys()?),
+            name if !self.greeted => {
+                Err(AgentError::new(Kind::Protocol, format_args!("{name} before hello: hello names the protocol")))
+            }
+            "stop" => self.stop(&request.keys()?),
+            name if self.run.is_some() => {
+                Err(AgentError::busy(format_args!("{name} during a run: only stop is taken")))
+            }
+            "clean" => {
+                let Bare {} = request.keys()?;
+                Ok(json!(journal::clean()))
+            }
+            "check" => check::answer(&request.keys::<Check>()?),
+            "put" => self.files.put(&request.keys()?),
+            other => Err(AgentError::new(Kind::Protocol, format_args!("there is no request {other}"))),
+        }
+    }
+
+    fn stop(&mut self, stop: &Stop) -> Result<Value, AgentError> {
+        match &self.run {
+            Some(run) if run.id == stop.run => {
+                run.stop.store(true, Ordering::Relaxed);
+                Ok(json!({}))
+            }
+            // It has ended meanwhile.
+            _ => Ok(json!({})),
+        }
+    }
+
+    fn greet(&mut self, hello: &Hello) -> Result<Value, AgentError> {
+        if hello.protocol != PROTOCOL {
+            let wanted = hello.protocol;
+            let text = format!("protocol {wanted} was asked for, and elephan-agent {VERSION} speaks {PROTOCOL}");
+            return Err(AgentError::new(Kind::Version, text));
+        }
+        self.greeted = true;
+        let machine = std::env::consts::ARCH;
+        Ok(json!({"protocol": PROTOCOL, "version": VERSION, "machine": machine, "pid": std::process::id()}))
+    }
+}
+
+/// Does a request `probe`.
+fn execute_probe(probe: &Probe, id: u64, output: &Output, stop: &AtomicBool) -> Result<Value, AgentError> {
+    let token = hex::token(&probe.token)?;
+    if !probe.answers {
+        return Ok(json!(probe.ask(token, stop)?));
+    }
+    let echo = Echo::open(probe.local, probe.port, probe.peer, token)?;
+    output.event(id, "listening", json!({"port": echo.port()}));
+    probe.answer(&echo, stop);
+    Ok(json!({}))
+}
+
+/// Version of the agent.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,11 @@
+//! All tests of this folder, in one binary: the agent as a process, spoken to as the front does.
+
+mod changes;
+mod common;
+mod probes;
+mod protocol;
+mod runs;
+mod same_as_kernel;
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
+mod tokens;

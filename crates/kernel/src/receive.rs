@@ -1,0 +1,87 @@
+//! The receiving end of a run between two hosts.
+
+use crate::error::KernelError;
+use crate::remote_plan::ReceivePlan;
+use crate::traffic::{EndReport, Reception};
+use experiment::{RunError, ValidRun};
+use serde::Serialize;
+use spec::WorkloadSpec;
+use std::sync::atomic::AtomicBool;
+
+/// Listeners for a run, before it.
+pub struct Receiver(Reception);
+
+/// The result of a receiving end.
+#[derive(Clone, Debug, Serialize)]
+pub struct Received {
+    /// What the kernel gave the receiver of each flow; None: its connection never came.
+    pub ends: Vec<Option<EndReport>>,
+    /// Connections from other addresses, which were closed at once.
+    pub strangers: u32,
+}
+
+impl Receiver {
+    /// Listens for the connections of `run`.
+    ///
+    /// # Errors
+    /// Plan and run do not hold together, no port is free, the kernel refused an option.
+    pub fn open(run: ValidRun<'_>, plan: ReceivePlan) -> Result<Receiver, KernelError> {
+        check(run, plan.flows.len())?;
+        let names = run.flows.iter().map(|flow| flow.name.clone()).collect();
+        let exact = run.flows.iter().map(|flow| !matches!(flow.workload, WorkloadSpec::Bulk { .. })).collect();
+        Reception::open(plan, names, exact).map(Receiver)
+    }
+
+    /// Port of the connection of reports, and of each flow.
+    pub fn ports(&self) -> (u16, Vec<u16>) {
+        self.0.ports()
+    }
+
+    /// Takes the data, until the sending agent says that the run is over. `report_progress` is called many times a
+    /// second with the payload that each flow has brought, bytes.
+    ///
+    /// # Errors
+    /// [`KernelError::Stopped`] when `stop` was set; the sending agent does not come, or goes; wrong tokens.
+    pub fn run(self, stop: &AtomicBool, report_progress: &mut dyn FnMut(&[u64])) -> Result<Received, KernelError> {
+        let taken = self.0.run(stop, report_progress)?;
+        Ok(Received { ends: taken.ends, strangers: taken.strangers })
+    }
+}
+
+/// Checks that hosts can carry the flows of `run`, of which a plan has `planned`.
+pub(crate) fn check(run: ValidRun<'_>, planned: usize) -> Result<(), KernelError> {
+    let wrong = |text: String| Err(KernelError::Spec(RunError::Spec(text)));
+    if planned != run.flows.len() {
+        return wrong(format!("the plan has {planned} flows, the spec {}", run.flows.len()));
+    }
+    let Some(first) = run.flows.first() else { return wrong("the spec has no flows".to_owned()) };
+    if let Some(entry) = run.short_flows.first() {
+        return wrong(format!("short flows {}: the simulator alone carries them", entry.name));
+    }
+    if let Some(gateway) = run.gateways.first() {
+        return wrong(format!("node {}: the simulator alone has gateways", run.nodes[gateway.node]));
+    }
+    for flow in &run.flows {
+        if flow.source != first.source {
+            let (one, other) = (&first.name, &flow.name);
+            return wrong(format!(
+                "flows {one} and {other} begin at different nodes: a run between hosts has one direction; run them apart"
+            ));
+        }
+        match &flow.workload {
+            WorkloadSpec::Bulk { .. } | WorkloadSpec::Replicate { .. } => {}
+            WorkloadSpec::ConstantRate { credits: None, .. } => {}
+            WorkloadSpec::ConstantRate { .. } => {
+                return wrong(format!(
+                    "flow {}: credits: between hosts a credit would take the way back, and the model's takes none",
+                    flow.name
+                ));
+            }
+            WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_) => {
+                let what = "the agents carry bulk, constant_rate and replicate";
+                return wrong(format!("flow {}: its workload runs on other backends: {what}", flow.name));
+            }
+        }
+    }
+    Ok(())
+}

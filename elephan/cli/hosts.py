@@ -1,0 +1,120 @@
+"""`elephan hosts`: machines that SSH reaches, for runs between two of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from elephan.cli.console import emit
+
+app = typer.Typer(help="Machines that SSH reaches, to measure the path between two of them.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it.")]
+
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON, and nothing else.")]
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name from now on, such as nyc.")],
+    destination: Annotated[
+        str, typer.Argument(metavar="USER@HOST", help="As ssh takes it; an alias of your ssh configuration, too.")
+    ],
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="ADDRESS",
+            help="Address at which other hosts reach it. Default: that at which ssh does.",
+            show_default=False,
+        ),
+    ] = None,
+    ports: Annotated[
+        str | None,
+        typer.Option(
+            "--ports",
+            metavar="FIRST-LAST",
+            help="Ports at which it may receive, as its firewall has them. Default: as its kernel chooses.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Give a machine a name. Nothing is sent to it; port, key and jump host come from your ssh configuration."""
+    from elephan.hosts import Book
+
+    book = Book.read()
+    host = book.add(name, destination, address, ports)
+    emit(f"{host.name}: {host.destination} ({book.file}); elephan hosts check {host.name} looks at it")
+
+
+@app.command("list")
+def list_(json_: AsJson = False) -> None:
+    """List the machines by name."""
+    from elephan.hosts import Book
+
+    book = Book.read()
+    if json_:
+        emit(json.dumps([{"name": host.name, **host.as_dict()} for host in book], indent=1))
+        return
+    width = max((len(host.name) for host in book), default=0)
+    for host in book:
+        rest = {key: value for key, value in host.as_dict().items() if key != "ssh"}
+        emit("  ".join([f"{host.name:<{width}}", host.destination, *(f"{key} {value}" for key, value in rest.items())]))
+
+
+@app.command()
+def remove(name: Name) -> None:
+    """Forget a machine's name. Nothing is done to the machine."""
+    from elephan.hosts import Book
+
+    host = Book.read().remove(name)
+    emit(f"{host.name}: forgotten ({host.destination})")
+
+
+@app.command()
+def check(
+    name: Name,
+    towards: Annotated[
+        str | None,
+        typer.Option("--towards", metavar="NAME", help="Also the way to this other host.", show_default=False),
+    ] = None,
+    json_: AsJson = False,
+) -> None:
+    """Say what a machine is: kernel, limits, network, clock, and what a run may do there.
+
+    The agent, a file of 2 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
+    """
+    from elephan.hosts import Book, check
+    from elephan.hosts.agent import connected
+    from elephan.hosts.facts import address_of
+
+    book = Book.read()
+    host = book.find(name)
+    address = None
+    if towards is not None:
+        with connected(book.find(towards)) as other:
+            address = address_of(other)
+    with connected(host) as agent:
+        facts = check.facts_of(agent, address)
+    if json_:
+        emit(json.dumps(check.as_json(facts), indent=1))
+        return
+    for line in check.as_lines(facts):
+        emit(line)
+
+
+@app.command()
+def clean(name: Name) -> None:
+    """Undo what runs that were killed have left on a machine: sysctls, congestion controls, old agents' files."""
+    from elephan.hosts import Book
+    from elephan.hosts.agent import connected
+
+    host = Book.read().find(name)
+    with connected(host) as agent:
+        done = agent.ask("clean")
+    for what in ("restored", "unregistered"):
+        for one in done[what]:
+            emit(f"{what} {one}")
+    emit(f"{host.name}: nothing is left" if not any(done.values()) else f"{host.name}: cleaned")

@@ -1,0 +1,177 @@
+"""A session of ssh(1) to a host, at whose end the agent runs: its input and output are the channel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO
+
+from elephan.errors import ElephanError, InputError, RunError
+from elephan.hosts import boot
+from elephan.hosts.book import Host
+from elephan.hosts.ssh_faults import fault_of
+
+CONNECT_S = 10
+"""Time for a connection to a host, s."""
+
+ALIVE_S, ALIVE_TRIES = 3, 4
+"""ssh(1) asks a silent host so often, s, and gives it up after so many silent answers."""
+
+OPTIONS = {
+    # No question can be answered: elephan may run without a terminal, and frames are on the input.
+    "BatchMode": "yes",
+    "ConnectTimeout": str(CONNECT_S),
+    "ServerAliveInterval": str(ALIVE_S),
+    "ServerAliveCountMax": str(ALIVE_TRIES),
+    "LogLevel": "ERROR",
+    # A master of the user's is used; this session never becomes one, which would stay for others' sake.
+    "ControlMaster": "no",
+    "ClearAllForwardings": "yes",
+    "ForwardAgent": "no",
+    "ForwardX11": "no",
+    "PermitLocalCommand": "no",
+    "RequestTTY": "no",
+    "RemoteCommand": "none",
+    "EscapeChar": "none",
+}
+"""Of ssh_config(5), over the user's own."""
+
+SAID_MOST = 64 * 1024
+"""Bytes of a host's stderr that are kept, and of its stdout that may stand before the first line of ours."""
+
+BOOT_S = 120.0
+"""Time for the first steps on a host, s: the agent's file of 2 MB takes a minute at 300 kbit/s."""
+
+
+class Session:
+    """One session, from the first steps to its end. `output` and `input` carry frames once it is made."""
+
+    def __init__(self, host: Host, agents: Mapping[str, boot.AgentFile]) -> None:
+        """Start ssh(1) and the agent, which is sent first where the host has no such file. Raises `InputError` and
+        `RunError` with what to do.
+        """
+        self.host = host
+        self.machine = ""
+        """Machine type, as the host names it."""
+        self.server_address: str | None = None
+        """Address at which this session reached the host; None where ssh(1) does not say, as through a command."""
+        self.deployed = False
+        """True if the agent's file was sent."""
+        self._agents = tuple(agents)
+        self._said = bytearray()
+        words = [
+            "ssh",
+            *(word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")),
+            "--",
+            host.destination,
+            boot.command(agents),
+        ]
+        try:
+            # In a session of its own: a terminal's Ctrl-C is for elephan, which ends the agent in order.
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, "LC_ALL": "C"},
+            )
+        except FileNotFoundError:
+            raise InputError("hosts need ssh (Debian package openssh-client)") from None
+        assert self._process.stdin and self._process.stdout and self._process.stderr, "pipes were asked for"
+        self.input: IO[bytes] = self._process.stdin
+        self.output: IO[bytes] = self._process.stdout
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
+        self._listener.start()
+        watch = threading.Timer(BOOT_S, self._process.kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            self._boot(agents)
+        except BaseException:
+            self.close(0)
+            raise
+        finally:
+            watch.cancel()
+
+    @property
+    def pid(self) -> int:
+        """The process id of ssh(1)."""
+        return self._process.pid
+
+    def _boot(self, agents: Mapping[str, boot.AgentFile]) -> None:
+        passed = 0
+        while True:
+            line = self.output.readline(SAID_MOST)
+            passed += len(line)
+            if not line or passed > SAID_MOST:
+                raise self.fault()
+            words = line.decode(errors="replace").split()
+            match words:
+                case [boot.MARK, "machine", machine, *connection]:
+                    self.machine = machine
+                    # SSH_CONNECTION: client's address and port, server's address and port (ssh(1)).
+                    self.server_address = connection[2].partition("%")[0] if len(connection) == 4 else None
+                case [boot.MARK, "send"]:
+                    self._send(agents)
+                case [boot.MARK, "start"]:
+                    return
+                case _:
+                    continue
+
+    def _send(self, agents: Mapping[str, boot.AgentFile]) -> None:
+        wanted = next(name for name, spelled in boot.SPELLINGS.items() if self.machine in spelled)
+        try:
+            self.input.write(agents[wanted].path.read_bytes())
+            self.input.flush()
+        except BrokenPipeError:
+            raise self.fault() from None
+        self.deployed = True
+
+    def fault(self) -> ElephanError:
+        """Return the error of a session that has ended, or is to end; it is ended."""
+        with suppress(OSError):
+            self.input.close()
+        code: int | None = None
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(1.0)
+        if code is None or code < 0:
+            self.close(0)
+            return RunError(f"{self.host.name} ({self.host.destination}): ssh was ended, or did not end in time")
+        self._listener.join(1.0)
+        return fault_of(self.host, code, self.said, self.machine, self._agents)
+
+    @property
+    def said(self) -> str:
+        """The host's and ssh's words on stderr so far."""
+        return bytes(self._said).decode(errors="replace")
+
+    def _listen(self, stderr: IO[bytes]) -> None:
+        # Read on when there is too much of it: a full pipe would stop the host.
+        while chunk := stderr.read1(4096):  # type: ignore[attr-defined]  # a BufferedReader
+            if len(self._said) < SAID_MOST:
+                self._said += chunk
+        stderr.close()
+
+    def is_alive(self) -> bool:
+        """Return True if ssh(1) runs."""
+        return self._process.poll() is None
+
+    def close(self, patience_s: float = 3.0) -> None:
+        """End it: the agent ends with its input. ssh(1) is killed when it has not ended after `patience_s`."""
+        with suppress(OSError):
+            self.input.close()
+        deadline_s = time.monotonic() + patience_s
+        while self._process.poll() is None and time.monotonic() < deadline_s:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.05)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join(1.0)
+        with suppress(OSError):
+            self.output.close()

@@ -1,0 +1,296 @@
+"""Two hosts for tests: namespaces with their own sshd, users and homes, joined by elephan's emulated path.
+
+Real ssh, real agent, real path. The front reaches each sshd over a veth pair of its own, as over a management network;
+data goes between the two hosts over the emulated path.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elephan.kernel.maps import loaded
+from elephan.path import testbed
+from elephan.path.session import Opened, ends_of, open_path, spec_of
+
+PATIENCE_S = 20.0
+USER = "tester"
+"""A user without rights, known to the two sshd alone."""
+SUDOER = "sudoer"
+"""A user whom sudo asks no password."""
+USERS = {"root": 0, USER: 4242, SUDOER: 4243}
+
+LISTS = ("available_congestion_control", "allowed_congestion_control")
+
+THERE = """\
+set -e
+for file in passwd shadow group sudoers; do mount --bind "$1/etc/$file" "/etc/$file"; done
+mount -t tmpfs -o mode=755 elephan /run
+mkdir /run/sshd
+shift
+exec "$@"
+"""
+
+SCENARIO = """\
+[run]
+duration = "4s"
+stop_when_done = false
+
+[path]
+{path}
+
+[[flow]]
+congestion_control = "cubic"
+"""
+
+
+@dataclass
+class End:
+    """One host."""
+
+    name: str
+    namespace: str
+    folder: Path
+    management: str
+    """Address at which the front reaches it."""
+    data: str
+    """Address on the emulated path."""
+    sshd: subprocess.Popen[bytes]
+
+    def home(self, user: str = "root") -> Path:
+        """Home of a user there."""
+        return self.folder / "home" / user
+
+    def files(self) -> list[str]:
+        """Everything below the homes."""
+        root = self.folder / "home"
+        return sorted(str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir())
+
+    def processes(self) -> dict[int, str]:
+        """Processes there but for the listening sshd, by id, with their command lines."""
+        found = {}
+        for pid in testbed.processes([self.namespace]):
+            if pid == self.sshd.pid:
+                continue
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+            except OSError:
+                continue
+            if "[listener]" not in words:
+                found[pid] = words
+        return found
+
+    def sysctls(self) -> dict[str, str]:
+        """Values under net.ipv4 and net.core of its namespace, without the lists of congestion controls: these are the
+        machine's, and others load some meanwhile.
+        """
+        done = self.run("sysctl", "-a", "-r", r"^net\.(ipv4\.tcp|core)")
+        found = dict(line.split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
+        return {name: value for name, value in found.items() if not name.endswith(LISTS)}
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in its namespace."""
+        return subprocess.run(
+            ["ip", "netns", "exec", self.namespace, *words], capture_output=True, text=True, check=True
+        )
+
+
+@dataclass
+class Hosts:
+    """Both hosts, the path between them, and the environment in which a front knows them."""
+
+    left: End
+    right: End
+    path: Opened
+    spec: Any
+    folder: Path
+    environment: dict[str, str]
+
+    @property
+    def ends(self) -> tuple[End, End]:
+        """Both."""
+        return self.left, self.right
+
+
+def controls() -> set[str]:
+    """Congestion controls of runs between hosts that are registered in this kernel, which both hosts share."""
+    return {one.name for one in loaded() if one.registered and one.name.startswith("elephan_h")}
+
+
+def missing() -> str | None:
+    """Return what this machine lacks for the hosts; None when nothing."""
+    lacking = [name for name in ("sshd", "ssh", "ssh-keygen", "sudo", "unshare", "sysctl") if where(name) is None]
+    return testbed.missing() or (f"needs {', '.join(lacking)}" if lacking else None)
+
+
+def where(command: str) -> str | None:
+    """Full path of a command."""
+    return shutil.which(command, path=f"/usr/sbin:/sbin:{os.environ['PATH']}")
+
+
+@contextmanager
+def hosts(folder: Path, path: str, flow: str = "") -> Iterator[Hosts]:
+    """Make the hosts on an emulated path with these lines of `[path]`."""
+    scenario = folder / "path.toml"
+    scenario.write_text(SCENARIO.format(path=path) + flow)
+    spec, _ = spec_of(scenario, [])
+    # The user without rights has a home there.
+    folder.chmod(0o755)
+    made: list[End] = []
+    with open_path(ends_of(spec), spec, {"what": "path", "of": "test"}) as opened:
+        assert isinstance(opened, Opened)
+        opened.start(spec)
+        try:
+            keys(folder)
+            for number, name in enumerate(("left", "right")):
+                made.append(sshd(folder, name, opened.place, number))
+            environment = front(folder, made)
+            yield Hosts(made[0], made[1], opened, spec, folder, environment)
+        finally:
+            for end in made:
+                end.sshd.kill()
+                end.sshd.wait()
+
+
+def keys(folder: Path) -> None:
+    """Make the host keys and the user's own."""
+    for name in ("left", "right", "user", "other"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(folder / f"key-{name}")]
+        subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+
+
+def sshd(folder: Path, name: str, place: testbed.Site, number: int) -> End:
+    """Start a host's sshd, and return when it listens."""
+    namespace = place.names[number]
+    own = folder / name
+    (own / "etc").mkdir(parents=True)
+    # A /30 network for each host of each pair that lives: their ids begin with other digits.
+    subnet = f"198.19.{int(place.id[:2], 16)}"
+    first = int(place.id[2:4], 16) % 32 * 8 + 4 * number
+    near, far = f"{subnet}.{first + 1}", f"{subnet}.{first + 2}"
+    # At most 15 bytes; the far end goes with the namespace, and this one with it.
+    device = f"eh{place.id}{number}"
+    testbed.ip(
+        lines=[
+            f"link add {device} type veth peer name mgmt netns {namespace}",
+            f"address add {near}/30 dev {device}",
+            f"link set {device} up",
+        ]
+    )
+    testbed.ip("-n", namespace, lines=[f"address add {far}/30 dev mgmt", "link set mgmt up"])
+    users = {name: (number, number) for name, number in USERS.items()}
+    users |= {"sshd": (65533, 65534), "nobody": (65534, 65534)}
+    lines, shadow = "", ""
+    for user, (uid, gid) in users.items():
+        home = own / "home" / user
+        shell = "/bin/sh" if user in USERS else "/usr/sbin/nologin"
+        lines += f"{user}:x:{uid}:{gid}::{home}:{shell}\n"
+        shadow += f"{user}:*:20000::::::\n"
+        if user in USERS:
+            home.mkdir(parents=True)
+            os.chown(home, uid, gid)
+    (own / "etc" / "passwd").write_text(lines)
+    (own / "etc" / "shadow").write_text(shadow)
+    (own / "etc" / "group").write_text(
+        "".join(f"{name}:x:{number}:\n" for name, number in USERS.items()) + "nogroup:x:65534:\n"
+    )
+    (own / "etc" / "sudoers").write_text(f"{SUDOER} ALL=(root) NOPASSWD: ALL\n")
+    (own / "etc" / "sudoers").chmod(0o440)
+    config = own / "sshd_config"
+    config.write_text(
+        f"""\
+ListenAddress {far}
+Port 2222
+HostKey {folder}/key-{name}
+AuthorizedKeysFile {folder}/key-user.pub
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+UseDNS no
+PidFile none
+MaxStartups 100
+LogLevel ERROR
+"""
+    )
+    (folder / "key-user.pub").chmod(0o644)
+    process = subprocess.Popen(
+        [
+            *("ip", "netns", "exec", namespace, "unshare", "--mount", "sh", "-c", THERE, "sh", str(own)),
+            *(str(where("sshd")), "-D", "-e", "-f", str(config)),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=(own / "sshd.log").open("wb"),
+        start_new_session=True,
+    )
+    end = End(name, namespace, own, far, testbed.ADDRESSES[number], process)
+    waited(lambda: ":2222" in end.run("ss", "-tlnH").stdout, lambda: (own / "sshd.log").read_text())
+    return end
+
+
+def front(folder: Path, ends: list[End]) -> dict[str, str]:
+    """Write the user's ssh configuration and book of hosts; return the environment in which the front runs."""
+    known = "".join(
+        f"[{end.management}]:2222 {' '.join((folder / f'key-{end.name}.pub').read_text().split()[:2])}\n"
+        for end in ends
+    )
+    (folder / "known_hosts").write_text(known)
+    config = "".join(f"Host {end.name}\n    HostName {end.management}\n" for end in ends)
+    config += f"""\
+Host *
+    Port 2222
+    IdentityFile {folder}/key-user
+    IdentitiesOnly yes
+    IdentityAgent none
+    UserKnownHostsFile {folder}/known_hosts
+    GlobalKnownHostsFile /dev/null
+    ControlPath none
+"""
+    (folder / "ssh_config").write_text(config)
+    # ssh(1) takes the user's own configuration by the password file's home, whatever HOME says.
+    tools = folder / "bin"
+    tools.mkdir()
+    wrapper = tools / "ssh"
+    wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/ssh_config "$@"\n')
+    wrapper.chmod(0o755)
+    book = folder / "hosts.toml"
+    book.write_text(
+        "".join(
+            f'[{prefix}{end.name}]\nssh = "{user}@{end.name}"\naddress = "{end.data}"\n'
+            for end in ends
+            for prefix, user in (("", "root"), ("user-", USER), ("sudo-", SUDOER))
+        )
+    )
+    return {
+        **os.environ,
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "ELEPHAN_HOSTS": str(book),
+        "ELEPHAN_STORE": str(folder / "store.sqlite"),
+    }
+
+
+def waited(seen: Any, otherwise: Any = lambda: "not seen in time") -> Any:
+    """Return what `seen` returns once it is true."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not (found := seen()):
+        assert time.monotonic() < deadline_s, otherwise()
+        time.sleep(0.02)
+    return found
+
+
+def kill(pid: int) -> None:
+    """Kill a process, if it is still there."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
