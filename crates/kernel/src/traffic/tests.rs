@@ -49,12 +49,12 @@ fn the_application_buffer_is_the_size_of_the_writes() {
         return;
     }
     let bytes = 1_000_000;
-    let small = json!({"kind": "bulk", "bytes": bytes, "buffer_bytes": 1000});
+    let small = json!({"kind": "bulk", "bytes": bytes, "buffer_bytes": 200});
     let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(bytes))).flow(small);
     let Run { measured, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
     let sent: Vec<_> = measured.flows.iter().map(|f| f.counters.sent_segments.expect("the kernel counts")).collect();
     // A segment of this device has up to 64 KiB; without Nagle's algorithm a small write may be one of its own.
-    assert!(sent[0] < 100 && sent[1] > 5 * sent[0], "{sent:?}");
+    assert!(sent[0] < 100 && sent[1] > 2 * sent[0], "{sent:?}");
     assert!(measured.flows.iter().all(|f| f.counters.received_bytes == bytes));
 }
 
