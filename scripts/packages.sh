@@ -8,7 +8,8 @@
 #   packages.sh wheel   what builds the libraries that a wheel brings along, for `make wheel`
 #   packages.sh agent   what builds the libraries that the static agent has linked in, for `make agent`
 #   packages.sh wasm    what builds the crates without I/O for WebAssembly, for `make wasm`
-#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden`, `make wheel`, `make agent`
+#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden`, `make wheel` and
+#                       `make agent`
 #
 # Without root or sudo nothing is installed: the missing packages are named, and it fails only for `build`.
 set -euo pipefail

@@ -28,7 +28,7 @@ def modules_of(crate: Path) -> dict[Module, Path]:
         parts = path.relative_to(crate / "src").with_suffix("").parts
         if any(part == "tests" or part.endswith(("_tests", "_test")) for part in parts):
             continue
-        found[parts[:-1] if parts[-1] in ("mod", "lib") else parts] = path
+        found[parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts] = path
     return found
 
 

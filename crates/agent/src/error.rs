@@ -3,6 +3,9 @@
 use serde::Serialize;
 use std::fmt::Display;
 
+/// Exit code of a process that was called or spoken to wrongly.
+pub const WRONG: u8 = 2;
+
 /// Kind of an error; docs/design/agent.md lists them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,4 +1,4 @@
-//! What an agent changes of its host, written down before it does, so that it can be undone by whoever survives.
+//! An agent's changes of its host, written down before it does, so that it can be undone by whoever survives.
 //!
 //! A journal is a file of JSON lines in a folder of this user's. Its agent holds a lock on it (flock(2)), by which the
 //! living are told from the dead.
@@ -31,7 +31,7 @@ pub struct Journal {
     entries: Vec<Entry>,
 }
 
-/// What was undone.
+/// Changes that were undone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Undone {
     /// Sysctls that have their former values again.

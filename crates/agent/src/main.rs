@@ -30,9 +30,6 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code of a process that was called or spoken to wrongly.
-const WRONG: u8 = 2;
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -48,7 +45,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!("elephan-agent: no arguments, but frames on standard input; --version tells the version");
-            ExitCode::from(WRONG)
+            ExitCode::from(error::WRONG)
         }
     }
 }

@@ -109,13 +109,13 @@ struct SentAnswer {
     outcome: OutcomeRecord,
     ends: Vec<Option<EndReport>>,
     path: PathFound,
-    /// What the probes beside the run have found.
+    /// Findings of the probes beside the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     probes: Option<Found>,
     cpu_s: f64,
 }
 
-/// What a run changes of the host. Dropping it undoes all, in this order: the guard waits for the journal's lock.
+/// A run's changes of the host. Dropping it undoes all, in this order: the guard waits for the journal's lock.
 #[derive(Default)]
 struct Changes {
     controls: Option<Controls>,

@@ -1,7 +1,7 @@
 //! One session: requests from the front, in turn, until it goes.
 
 use crate::check::{self, Check};
-use crate::error::{AgentError, Kind};
+use crate::error::{AgentError, Kind, WRONG};
 use crate::files::Files;
 use crate::hex;
 use crate::input::{self, Input, Request};
@@ -9,7 +9,6 @@ use crate::journal;
 use crate::output::Output;
 use crate::probe::{Echo, Probe};
 use crate::run::Run;
-use crate::WRONG;
 use rustix::thread::Timespec;
 use serde::Deserialize;
 use serde_json::{json, Value};

@@ -1,4 +1,4 @@
-//! What a run changes of its host is undone, however the agent ends.
+//! A run's changes of its host are undone, however the agent ends.
 
 use crate::common::{bulk, Agent, Hosts, Namespace, Plan, S};
 use serde_json::{json, Value};

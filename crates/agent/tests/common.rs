@@ -32,7 +32,9 @@ impl Agent {
 
     /// Starts one, and says nothing.
     pub fn start_silently(namespace: Option<&Namespace>) -> Agent {
-        let binary = env!("CARGO_BIN_EXE_elephan-agent");
+        // Another build of it, such as a static one.
+        let other = std::env::var("ELEPHAN_AGENT");
+        let binary = other.as_deref().unwrap_or(env!("CARGO_BIN_EXE_elephan-agent"));
         let mut command = match namespace {
             None => Command::new(binary),
             Some(namespace) => {

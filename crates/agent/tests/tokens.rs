@@ -1,4 +1,4 @@
-//! Who may connect: one address, with the run's token, in time.
+//! Connections are taken from one address, with the run's token, in time.
 
 use crate::common::{bulk, Agent, Hosts, Plan, S, TOKEN};
 use serde_json::json;

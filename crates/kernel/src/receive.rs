@@ -14,7 +14,7 @@ pub struct Receiver(Reception);
 /// The result of a receiving end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Received {
-    /// What the kernel gave the receiver of each flow; None: its connection never came.
+    /// Receiver of each flow as the kernel has it; None: its connection never came.
     pub ends: Vec<Option<EndReport>>,
     /// Connections from other addresses, which were closed at once.
     pub strangers: u32,
@@ -65,7 +65,7 @@ pub(crate) fn check(run: ValidRun<'_>, planned: usize) -> Result<(), KernelError
         if flow.source != first.source {
             let (one, other) = (&first.name, &flow.name);
             return wrong(format!(
-                "flows {one} and {other} begin at different nodes: a run between hosts has one direction; run them apart"
+                "flows {one} and {other} begin at different nodes: between hosts a run has one direction"
             ));
         }
         match &flow.workload {

@@ -25,7 +25,7 @@ const DRIFT: Span = Span::from_millis(1);
 /// A connection of reports, before the run.
 pub struct Connected(Remote);
 
-/// What was found of the path and of the clocks.
+/// Findings about the path and the clocks.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathFound {
     /// Least round trip of the exchanges before the run, s.
@@ -45,7 +45,7 @@ pub struct PathFound {
 pub struct Sent {
     /// As `summarize` makes it; what only a model of the network could know is absent.
     pub outcome: Outcome,
-    /// What the kernel gave the sender of each flow; None: it has no connection.
+    /// Sender of each flow as the kernel has it; None: it has no connection.
     pub ends: Vec<Option<EndReport>>,
     /// The path.
     pub path: PathFound,
@@ -122,7 +122,7 @@ fn sent(run: ValidRun<'_>, measured: MeasuredTraffic) -> Sent {
     let MeasuredTraffic { end, drained_at, flows, stripes, series, mut notes, remote, cpu_ns } = measured;
     let RemoteMeasured { clock, clock_after, path_mtu, ends } = remote.expect("the receivers are another agent's");
     let drift_ns = clock_after.offset_ns - clock.offset_ns;
-    // What the errors of the two offsets explain is no drift.
+    // A difference that the errors of the two offsets explain is no drift.
     if drift_ns.unsigned_abs() > DRIFT.0 + clock.error().0 + clock_after.error().0 {
         let ms = drift_ns as f64 / 1e6;
         notes.push(format!(

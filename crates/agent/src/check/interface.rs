@@ -1,4 +1,4 @@
-//! What a network interface is: MTU, line rate, offloads, by ioctl(2) in the agent's own namespace.
+//! Properties of a network interface: MTU, line rate, offloads, by ioctl(2) in the agent's own namespace.
 
 use rustix::net::{socket, AddressFamily, SocketType};
 use serde_json::{json, Map, Value};

@@ -6,7 +6,6 @@ mod route;
 mod sysctls;
 
 use crate::error::AgentError;
-use crate::session::VERSION;
 use serde::Deserialize;
 use serde_json::{json, Value};
 use std::fs;
@@ -45,7 +44,7 @@ pub fn answer(check: &Check) -> Result<Value, AgentError> {
     let has = |number: u32| capabilities >> number & 1 == 1;
     let first_namespace = has_first_user_namespace();
     let mut answer = json!({
-        "version": VERSION,
+        "version": env!("CARGO_PKG_VERSION"),
         "machine": std::env::consts::ARCH,
         "kernel": release(),
         "hostname": rustix::system::uname().nodename().to_string_lossy(),

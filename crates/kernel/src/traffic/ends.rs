@@ -1,4 +1,4 @@
-//! What the kernel really gave one end of a connection, and how far its windows went: the proof behind a plan.
+//! One end of a connection as the kernel really has it, and how far its windows went: the proof behind a plan.
 
 use super::info::Info;
 use super::socket::Socket;

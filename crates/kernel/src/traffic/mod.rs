@@ -96,7 +96,7 @@ pub(crate) struct MeasuredTraffic {
     pub stripes: Vec<Stripe>,
     pub series: FlowSeries,
     pub notes: Vec<String>,
-    /// What is known of the other agent, where there is one.
+    /// Findings about the other agent, where there is one.
     pub remote: Option<RemoteMeasured>,
     /// CPU time of the thread, ns.
     pub cpu_ns: u64,

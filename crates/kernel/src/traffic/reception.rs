@@ -96,7 +96,7 @@ struct Flow {
     extremes: Extremes,
 }
 
-/// What one agent knows when a run is over.
+/// Knowledge of the receiving agent when a run is over.
 pub(crate) struct Taken {
     pub ends: Vec<Option<EndReport>>,
     pub strangers: u32,

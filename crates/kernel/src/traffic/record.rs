@@ -1,4 +1,4 @@
-//! What two agents tell each other over a connection of its own: records of 24 bytes, some with text behind them.
+//! Words of two agents to each other over a connection of their own: records of 24 bytes, some with text behind them.
 //!
 //! Each connection between agents begins with a [`Preamble`]; the one of reports goes on with records, both ways.
 //! Numbers are big-endian.

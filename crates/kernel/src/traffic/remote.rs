@@ -40,7 +40,7 @@ pub(crate) struct Remote {
     pub ends: Vec<Option<EndReport>>,
 }
 
-/// What was found of the path and of the other agent.
+/// Findings about the path and the other agent.
 pub(crate) struct Measured {
     /// Before the run.
     pub clock: ClockOffset,
@@ -48,7 +48,7 @@ pub(crate) struct Measured {
     pub clock_after: ClockOffset,
     /// MTU that this host's kernel knows of the path, bytes.
     pub path_mtu: u64,
-    /// What the kernel gave each sending end; None: it has no connection.
+    /// Each sending end as the kernel has it; None: it has no connection.
     pub ends: Vec<Option<EndReport>>,
 }
 

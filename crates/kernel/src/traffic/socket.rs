@@ -93,7 +93,7 @@ impl Socket {
         self.set("SO_LINGER", libc::SOL_SOCKET, libc::SO_LINGER, reset)
     }
 
-    /// What is written goes at once.
+    /// Sends data as soon as it is written.
     pub fn set_no_delay(&self) -> Result<(), Failed> {
         self.set("TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY, 1 as libc::c_int)
     }
