@@ -20,6 +20,7 @@ import fcntl
 import itertools
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -297,6 +298,8 @@ def timed_tests() -> tuple[Count, str]:
 
 SET_UP = Check("set-up", whole("make", "dev", passed=0), needed=True)
 COMPILE = Check("compile", RUST.compile, needed=True)
+AGENT = Check("agent", whole("scripts/agent.sh", platform.machine(), passed=0))
+"""The agent that tests/hosts sends to its hosts; they say what is missing without it."""
 LINTS_BY_CARGO = [
     Check("cargo fmt", whole("cargo", "fmt", "--all", "--check")),
     Check("clippy", whole("cargo", "clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings")),
@@ -314,12 +317,12 @@ TIMED_TESTS = Check("pytest alone", timed_tests)
 Lane = list[Check]
 PHASES: dict[str, list[list[Lane]]] = {
     "all": [
-        [[SET_UP], [COMPILE]],
+        [[SET_UP], [COMPILE, AGENT]],
         [[RUST_TESTS, *LINTS_BY_CARGO, *LINTS_AFTER_SET_UP], [PYTHON_TESTS]],
         [[TIMED_TESTS]],
     ],
     "lint": [[LINTS_AFTER_SET_UP, LINTS_BY_CARGO]],
-    "test": [[[SET_UP], [COMPILE]], [[RUST_TESTS], [PYTHON_TESTS]], [[TIMED_TESTS]]],
+    "test": [[[SET_UP], [COMPILE, AGENT]], [[RUST_TESTS], [PYTHON_TESTS]], [[TIMED_TESTS]]],
 }
 """Lanes that run side by side, one set of them after another, by what was asked for."""
 
