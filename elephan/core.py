@@ -28,7 +28,7 @@ def version() -> str:
 def record_sources() -> list[Path]:
     """Return the files of Python that take part in making a record, in a fixed order."""
     package = Path(__file__).parent
-    folders = (package / name for name in ("backends", "congestion_control", "kernel", "path"))
+    folders = (package / name for name in ("backends", "congestion_control", "hosts", "kernel", "path"))
     files = (package / name for name in ("network_namespace.py", "record.py", "report/notes.py", "store/series.py"))
     return sorted([*files, *(file for folder in folders for file in folder.rglob("*.py"))])
 

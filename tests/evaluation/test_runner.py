@@ -124,7 +124,8 @@ def test_every_crate_and_every_algorithm_is_in_the_core() -> None:
         found.add(package)
         # Not those that tests alone use.
         todo += [dep["pkg"] for dep in nodes[package] if any(kind["kind"] != "dev" for kind in dep["dep_kinds"])]
-    assert {names[package] for package in resolved["workspace_members"]} == {
+    # The agent is a program of its own: records of hosts hold its version, and its file goes by digest.
+    assert {names[package] for package in resolved["workspace_members"]} - {"agent"} == {
         names[package] for package in found if package in resolved["workspace_members"]
     }
     assert {cc.name for cc in congestion_controls()} == {file.stem for file in (ROOT / "congestion").glob("*.c")}
