@@ -191,15 +191,16 @@ def test_two_addresses_of_ipv6_are_a_path(hosts: testbed.Hosts, elephan: Elephan
 def test_losses_of_the_path_are_repaired_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lossy = 'bandwidth = "45Mbit/s"\nrtt = "32ms"\nqueue = "1bdp"\nloss = 1e-3'
+    lossy = 'bandwidth = "45Mbit/s"\nrtt = "32ms"\nqueue = "1bdp"\nloss = 5e-3'
     with made(lossy) as hosts:
         for name in ("PATH", "ELEPHAN_HOSTS", "ELEPHAN_STORE"):
             monkeypatch.setenv(name, hosts.environment[name])
         file = scenario(tmp_path, more='workload = { kind = "bulk", bytes = "5MB" }', stop="true", duration="20s")
         (record,) = records(here(capsys)("run", file, "--on", "hosts", "--hosts", "left,right", "--yes", "--json"))
     assert record["metrics"]["delivered_bytes"] == 5_000_000
-    # 3,454 packets: fewer than one loss is e^-3.
-    assert 0 < record["metrics"]["retransmitted_segments"] < 100
+    # 3,454 packets: no loss at all has a chance of e^-17. The bound above leaves room for what slow start overflows the
+    # queue by, and for a timer that a busy machine lets run out too early.
+    assert 0 < record["metrics"]["retransmitted_segments"] < 3454
     assert record["metrics"]["goodput_bps"] < 45e6
 
 
