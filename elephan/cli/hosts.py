@@ -107,14 +107,15 @@ def check(
 
 @app.command()
 def clean(name: Name) -> None:
-    """Undo what runs that were killed have left on a machine: sysctls, congestion controls, old agents' files."""
+    """Undo what runs that were killed have left on a machine: sysctls, congestion controls, programs' folders, old
+    agents' files."""
     from elephan.hosts import Book
     from elephan.hosts.agent import connected
 
     host = Book.read().find(name)
     with connected(host) as agent:
         done = agent.ask("clean")
-    for what in ("restored", "unregistered"):
+    for what in ("restored", "unregistered", "removed"):
         for one in done[what]:
             emit(f"{what} {one}")
     emit(f"{host.name}: nothing is left" if not any(done.values()) else f"{host.name}: cleaned")

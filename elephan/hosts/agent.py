@@ -19,7 +19,7 @@ from elephan.hosts.book import Host
 from elephan.hosts.ssh import Session
 from elephan.printable import one_line
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the protocol."""
 
 FRAME_MOST = 16 * 2**20

@@ -4,6 +4,7 @@
 //! living are told from the dead.
 
 use crate::error::AgentError;
+use crate::folder;
 use crate::sysctl;
 use rustix::fs::{FlockOperation, Mode};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ enum Entry {
     Sysctl { name: String, old: String, new: String },
     /// A congestion control that does not end with its process.
     Control { name: String },
+    /// A folder with all that is in it.
+    Folder { path: PathBuf },
 }
 
 /// The journal of this agent; dropping it undoes what it has.
@@ -40,12 +43,14 @@ pub struct Undone {
     pub changed_since: Vec<String>,
     /// Congestion controls that were unregistered.
     pub unregistered: Vec<String>,
+    /// Folders that were removed.
+    pub removed: Vec<PathBuf>,
     /// Reasons that something could not be undone.
     pub failed: Vec<String>,
 }
 
 /// The folder of this user's journals: one that a reboot empties, where there is one.
-fn folder() -> PathBuf {
+fn home() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/run/elephan");
@@ -59,7 +64,7 @@ fn folder() -> PathBuf {
 
 /// This boot and this network namespace.
 fn here() -> Entry {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+    let boot = folder::boot();
     Entry::Place { boot, namespace: rustix::fs::stat("/proc/self/ns/net").map_or(0, |about| about.st_ino) }
 }
 
@@ -70,7 +75,7 @@ impl Journal {
     /// The folder cannot be written.
     pub fn begin() -> Result<Journal, AgentError> {
         clean();
-        let folder = folder();
+        let folder = home();
         let failed = |error: io::Error| AgentError::kernel(&format!("the journal in {}", folder.display()), error);
         fs::create_dir_all(&folder).map_err(failed)?;
         // Others read nothing there.
@@ -123,6 +128,14 @@ impl Journal {
         self.note(Entry::Control { name: name.to_owned() })
     }
 
+    /// A folder is about to be made, which goes with all that is in it.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn note_folder(&mut self, path: &Path) -> Result<(), AgentError> {
+        self.note(Entry::Folder { path: path.to_owned() })
+    }
+
     /// Undoes everything, the last first, and ends.
     pub fn undo(mut self) -> Undone {
         self.undo_all()
@@ -161,6 +174,11 @@ fn undo(entries: &[Entry]) -> Undone {
                 Ok(false) => {}
                 Err(error) => undone.failed.push(format!("{name} is still registered: {error}")),
             },
+            Entry::Folder { path } => match folder::remove(path) {
+                Ok(true) => undone.removed.push(path.clone()),
+                Ok(false) => {}
+                Err(error) => undone.failed.push(format!("{} was not removed: {error}", path.display())),
+            },
         }
     }
     undone
@@ -184,7 +202,7 @@ fn unregister(name: &str) -> bpf::Result<bool> {
 
 /// All journals, with their files.
 fn journals() -> Vec<(PathBuf, File)> {
-    let Ok(listed) = fs::read_dir(folder()) else { return vec![] };
+    let Ok(listed) = fs::read_dir(home()) else { return vec![] };
     let paths =
         listed.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "journal"));
     paths.filter_map(|path| File::open(&path).ok().map(|file| (path, file))).collect()
@@ -218,6 +236,7 @@ pub fn clean() -> Undone {
             finish(&path, &file, &mut undone);
         }
     }
+    undone.removed.extend(folder::remove_those_of_other_boots());
     undone
 }
 
@@ -246,6 +265,7 @@ fn finish(path: &Path, file: &File, undone: &mut Undone) {
     undone.restored.extend(of_it.restored);
     undone.changed_since.extend(of_it.changed_since);
     undone.unregistered.extend(of_it.unregistered);
+    undone.removed.extend(of_it.removed);
     undone.failed.extend(of_it.failed);
 }
 

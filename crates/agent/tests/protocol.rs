@@ -11,7 +11,7 @@ fn another_protocol_is_refused_by_both_their_names_and_the_right_one_is_taken_af
     let wrong = agent.ask("hello", json!({"protocol": 99}));
     assert_eq!(wrong["error"]["kind"], "version");
     assert!(wrong["error"]["text"].as_str().unwrap().contains("99"), "{wrong}");
-    assert_eq!(agent.ask("hello", json!({"protocol": 1}))["answer"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(agent.ask("hello", json!({"protocol": 2}))["answer"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(agent.end(), 0);
 }
 

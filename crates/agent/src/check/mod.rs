@@ -2,12 +2,16 @@
 
 mod clock;
 mod interface;
+mod programs;
 mod route;
 mod sysctls;
+
+pub use programs::DISK;
 
 use crate::error::AgentError;
 use serde::Deserialize;
 use serde_json::{json, Value};
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -20,6 +24,9 @@ pub struct Check {
     towards: Vec<IpAddr>,
     #[serde(default)]
     folder: Option<String>,
+    /// Commands of programs, each with the argument to which it says its version.
+    #[serde(default)]
+    programs: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// Numbers of capabilities (include/uapi/linux/capability.h).
@@ -81,6 +88,9 @@ pub fn answer(check: &Check) -> Result<Value, AgentError> {
     if let (Some(folder), Value::Object(answer)) = (&check.folder, &mut answer) {
         answer.insert("disk".to_owned(), disk(folder));
     }
+    if let (Some(wanted), Value::Object(answer)) = (&check.programs, &mut answer) {
+        answer.insert("programs".to_owned(), programs::answer(wanted));
+    }
     remove_nulls(&mut answer);
     Ok(answer)
 }
@@ -95,6 +105,11 @@ pub fn has_links() -> bool {
     let release = release();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse::<u32>().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= LINKS
+}
+
+/// Returns true if this process may mount, without a user namespace of its own.
+pub fn may_mount() -> bool {
+    rustix::process::geteuid().is_root() && effective_capabilities() >> SYS_ADMIN & 1 == 1
 }
 
 fn effective_capabilities() -> u64 {

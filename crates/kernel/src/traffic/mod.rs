@@ -14,6 +14,9 @@ mod netstat;
 mod poll;
 mod process;
 mod program;
+mod program_connections;
+mod program_far;
+mod program_reception;
 mod programs;
 mod reception;
 mod record;
@@ -42,6 +45,7 @@ use std::sync::Arc;
 use units::{Histogram, Span, Time};
 
 pub use ends::EndReport;
+pub(crate) use program_connections::Ports;
 pub(crate) use reception::Reception;
 pub(crate) use remote::{Measured as RemoteMeasured, Remote};
 
