@@ -86,6 +86,7 @@ def check(
 
     The agent, a file of 2 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
     """
+    from elephan.backends.hosts import programs
     from elephan.hosts import Book, check
     from elephan.hosts.agent import connected
     from elephan.hosts.facts import address_of
@@ -98,10 +99,11 @@ def check(
             address = address_of(other)
     with connected(host) as agent:
         facts = check.facts_of(agent, address)
+        for_programs, lines = programs.look(agent), programs.as_lines(agent)
     if json_:
-        emit(json.dumps(check.as_json(facts), indent=1))
+        emit(json.dumps({**check.as_json(facts), "programs": for_programs}, indent=1))
         return
-    for line in check.as_lines(facts):
+    for line in [*check.as_lines(facts), *lines]:
         emit(line)
 
 

@@ -73,6 +73,26 @@ def look(agent: Agent) -> Mapping[str, Any]:
     return {**_told[agent]["programs"], "memory_bytes": _told[agent].get("memory_available_bytes", 0)}
 
 
+def as_lines(agent: Agent) -> list[str]:
+    """Return what a host has for programs, for people: their versions, and those that it lacks something for."""
+    told = look(agent)
+    commands = told["commands"]
+    versions = (f"{name} {found}" for name in requirements.VERSIONS if (found := _version(name, commands)) is not None)
+    lines = [f"programs   {', '.join(versions) or 'none'}"]
+    roles: tuple[requirements.Role, ...] = ("server", "client")
+    lacking = {role: [name for name in PROGRAMS if requirements.lacks_at(name, role, commands)] for role in roles}
+    lines += [f"no {role:<7} of {', '.join(names)}" for role, names in lacking.items() if names]
+    if told.get("namespaces") is None:
+        lines.append(f"namespaces none, which servers but iperf3's need: {told.get('why', '')}")
+    elif told["namespaces"] != "root":
+        lines.append("namespaces of users: no server of ftp, lftp and pget")
+    return lines
+
+
+def _version(name: str, commands: Mapping[str, Any]) -> str | None:
+    return requirements.version_in(name, commands.get(name, {}).get("says", ""))
+
+
 def check(spec: RunSpec, sender: End, receiver: End) -> list[str]:
     """Check that both hosts can run the programs of a specification; return the notes. Raises `InputError`."""
     carried = of(spec)
@@ -328,9 +348,7 @@ def facts_of_record(spec: RunSpec, ends: Mapping[str, End]) -> dict[str, Any]:
     facts: dict[str, Any] = {"programs": {}}
     for side, end in ends.items():
         commands = look(end.agent)["commands"]
-        said = {
-            name: requirements.version_in(name, commands[name].get("says", "")) for name in names if name in commands
-        }
+        said = {name: _version(name, commands) for name in names}
         facts["programs"][side] = {name: version for name, version in said.items() if version is not None}
     if any("disk" in (workload.get("source"), workload.get("sink")) for workload in carried.values()):
         disks = {side: look(end.agent)["disk"] for side, end in ends.items()}

@@ -185,7 +185,7 @@ def _rclone(
         "--checkers", "1", "--no-check-dest", "--no-traverse", "--retries", "1", "--low-level-retries", "1",
         "--stats", "0", "--log-level", "ERROR", *own, sent.folder, f"far:{received.folder}",
     ]  # fmt: skip
-    config = _RCLONE.format(address=far.reached, port=port, folder=near.folder)
+    config = _RCLONE.format(address=far.in_url, port=port, folder=near.folder)
     return tuple(words), (File("rclone.conf", config),)
 
 

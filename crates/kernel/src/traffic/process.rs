@@ -88,6 +88,14 @@ impl Process {
     }
 }
 
+/// An exit status and the words of a program, if it said any, as an error has them.
+pub(crate) fn told(status: ExitStatus, words: &str) -> String {
+    if words.is_empty() {
+        return status.to_string();
+    }
+    format!("{status}: {words}")
+}
+
 impl Drop for Process {
     /// Ends it with its children, as far as they stayed in its group; the rest ends with the namespace.
     fn drop(&mut self) {

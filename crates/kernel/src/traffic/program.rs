@@ -4,7 +4,7 @@ use super::diag::SocketEntry;
 use super::ends::EndReport;
 use super::info::Info;
 use super::netstat::{Netstat, Recoveries};
-use super::process::Process;
+use super::process::{told, Process};
 use super::program_connections::{Connections, Ports};
 use super::program_far::{ProgramFarEnd, Told};
 use super::socket::Failed;
@@ -221,9 +221,13 @@ impl Program {
         (self.name.clone(), io::Error::other(text))
     }
 
-    /// The sending end as the kernel had it; None if there never was a connection.
-    pub fn end_report(&self, name: &str) -> Option<EndReport> {
-        self.near.end_report(name)
+    /// The sending end as the kernel has it; None if there never was a connection.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn end_report(&mut self, name: &str) -> io::Result<Option<EndReport>> {
+        self.near.look()?;
+        Ok(self.near.end_report(name))
     }
 
     /// The client has ended, well or with an error.
@@ -235,7 +239,7 @@ impl Program {
         if !status.success() {
             let server = self.server.as_ref().map(Process::words).filter(|words| !words.is_empty());
             let server = server.map_or(String::new(), |words| format!("; its server: {words}"));
-            return Err(failed(io::Error::other(format!("{status}: {}{server}", client.words()))));
+            return Err(failed(io::Error::other(told(status, &client.words()) + &server)));
         }
         self.ended = Some(now);
         Ok(())
@@ -263,7 +267,9 @@ impl Program {
     /// when it is not.
     pub fn look(&mut self, now: Time) -> Result<(), Failed> {
         let failed = |error| ("sock_diag".to_owned(), error);
-        let near = self.near.look().map_err(failed)?;
+        // Of a host that others use, too, a look may take its time.
+        let shared = self.far.told().is_some();
+        let near = if shared { self.near.look_at_leisure() } else { self.near.look() }.map_err(failed)?;
         self.most_streams = self.most_streams.max(self.near.streams());
         let far = self.far.look().map_err(failed)?;
         if let Some(wanted) = &self.congestion {
@@ -277,8 +283,7 @@ impl Program {
         let Some(ended) = self.ended.filter(|_| !self.settled) else { return Ok(()) };
         let (received, bytes) = (self.received(), self.bytes.unwrap_or(0));
         let lacks = self.confirmed && received < bytes;
-        let told = self.far.told().is_some();
-        if (near || far) && now.since(ended) < SETTLING || told && lacks && now.since(ended) < LAST_REPORT {
+        if (near || far) && now.since(ended) < SETTLING || shared && lacks && now.since(ended) < LAST_REPORT {
             return Ok(());
         }
         self.settled = true;

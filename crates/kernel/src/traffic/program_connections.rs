@@ -4,7 +4,7 @@ use super::diag::{Diag, SocketEntry};
 use super::ends::{EndReport, Extremes};
 use super::far_end::FarCounters;
 use super::info::Info;
-use super::process::Process;
+use super::process::{told, Process};
 use super::socket::Failed;
 use crate::clock;
 use std::collections::BTreeMap;
@@ -18,6 +18,10 @@ const CONNECT_TIMEOUT: Span = Span::from_secs(10);
 
 /// Bytes that a connection for commands does not reach: key exchange of SSH, commands of FTP.
 const COMMANDS: u64 = 32 << 10;
+
+/// A look at connections goes over all that a host has: between two looks is at least this many times the time of one,
+/// so that they take 5 % of a processor at most.
+const RESTS: u64 = 19;
 
 /// The connections that are a program's, of those between two addresses.
 #[derive(Clone, Debug)]
@@ -49,6 +53,8 @@ pub(crate) struct Connections {
     ports: Ports,
     all: BTreeMap<u64, (SocketEntry, bool)>,
     extremes: Extremes,
+    /// CLOCK_MONOTONIC of the earliest next look that may wait, ns.
+    due_ns: u64,
 }
 
 impl Connections {
@@ -58,7 +64,22 @@ impl Connections {
     /// The kernel's.
     pub fn open(namespace: Option<&str>, peer: IpAddr, ports: Ports) -> io::Result<Connections> {
         let diag = Diag::open(namespace, peer)?;
-        Ok(Connections { diag, peer, ports, all: BTreeMap::new(), extremes: Extremes::default() })
+        Ok(Connections { diag, peer, ports, all: BTreeMap::new(), extremes: Extremes::default(), due_ns: 0 })
+    }
+
+    /// Reads the connections again, unless it is too early for another look; returns true if there is one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn look_at_leisure(&mut self) -> io::Result<bool> {
+        let began = clock::monotonic_ns();
+        if began < self.due_ns {
+            return Ok(self.has_live());
+        }
+        let live = self.look()?;
+        let ended = clock::monotonic_ns();
+        self.due_ns = ended + RESTS * (ended - began);
+        Ok(live)
     }
 
     /// Reads the connections again; returns true if there is one.
@@ -85,7 +106,11 @@ impl Connections {
             }
             self.all.insert(entry.cookie, (entry, lives));
         }
-        Ok(self.all.values().any(|(_, lives)| *lives))
+        Ok(self.has_live())
+    }
+
+    fn has_live(&self) -> bool {
+        self.all.values().any(|(_, lives)| *lives)
     }
 
     /// Returns true if there never was one.
@@ -162,7 +187,7 @@ impl Connections {
         while !self.diag.has_listener(port).map_err(named("sock_diag"))? {
             let failed = |why: String| (format!("the server of {program}"), io::Error::other(why));
             if let Some(status) = server.ended().map_err(named("wait"))? {
-                return Err(failed(format!("{status}: {}", server.words())));
+                return Err(failed(told(status, &server.words())));
             }
             if clock::monotonic_ns() > until {
                 let within = CONNECT_TIMEOUT.as_secs_f64();

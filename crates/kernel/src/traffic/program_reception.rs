@@ -2,7 +2,7 @@
 
 use super::ends::EndReport;
 use super::far_end::FarCounters;
-use super::process::Process;
+use super::process::{told, Process};
 use super::program_connections::Connections;
 use super::reception::Reception;
 use super::record::Record;
@@ -90,7 +90,7 @@ impl ProgramEnd {
         if status.success() {
             return Ok(Some(Record::Ended { flow, at_ns: clock::monotonic_ns() }));
         }
-        Ok(Some(Record::Lost { flow, text: format!("{status}: {}", client.words()) }))
+        Ok(Some(Record::Lost { flow, text: told(status, &client.words()) }))
     }
 }
 
@@ -125,15 +125,16 @@ impl Reception {
             }
         }
         if self.programs.iter().any(|program| program.looked_ns + LOOK.0 <= now) {
-            self.look_at_programs()?;
+            self.look_at_programs(false)?;
         }
         Ok(())
     }
 
-    /// Reads the connections of all programs, and tells of what has changed.
-    pub(super) fn look_at_programs(&mut self) -> Result<(), KernelError> {
+    /// Reads the connections of all programs, unless that may wait and is too early, and tells of what has changed.
+    pub(super) fn look_at_programs(&mut self, at_once: bool) -> Result<(), KernelError> {
         for program in &mut self.programs {
-            let live = program.connections.look().map_err(|error| KernelError::machine("sock_diag", error))?;
+            let live = if at_once { program.connections.look() } else { program.connections.look_at_leisure() };
+            let live = live.map_err(|error| KernelError::machine("sock_diag", error))?;
             let (now, flow) = (clock::monotonic_ns(), program.flow as u32);
             program.looked_ns = now;
             let Some(link) = &mut self.link else { continue };
@@ -155,7 +156,7 @@ impl Reception {
         let program = &mut self.programs[number];
         let (flow, name) = (program.flow, program.plan.name.clone());
         let Some(ended) = program.ended().map_err(|error| self.failed(flow, &name, error))? else { return Ok(()) };
-        self.look_at_programs()?;
+        self.look_at_programs(true)?;
         if let Some(link) = &mut self.link {
             link.queue(&ended);
         }

@@ -262,7 +262,7 @@ impl Reception {
     fn handle_times(&mut self, now: u64) -> Result<(), KernelError> {
         if self.times.warmup_ns.is_some_and(|due| due <= now) {
             self.times.warmup_ns = None;
-            self.look_at_programs()?;
+            self.look_at_programs(true)?;
             for program in &self.programs {
                 let (flow, bytes) = (program.flow as u32, program.received());
                 if let Some(link) = self.link.as_mut().filter(|_| bytes > 0) {
@@ -308,7 +308,7 @@ impl Reception {
             all.push(counters);
             self.ends.push(end);
         }
-        self.look_at_programs()?;
+        self.look_at_programs(true)?;
         for program in &self.programs {
             all[program.flow] = program.counters();
             self.ends[program.flow] = program.end_report(&self.names[program.flow]);

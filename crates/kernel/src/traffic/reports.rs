@@ -232,8 +232,9 @@ impl<'a> Traffic<'a> {
             let told = connection.far.came().then(|| connection.end_report(name).ok()).flatten();
             remote.ends[connection.flow] = told;
         }
-        for program in &self.programs {
-            remote.ends[program.flow] = program.end_report(&self.spec.flows[program.flow].name);
+        for program in &mut self.programs {
+            let report = program.end_report(&self.spec.flows[program.flow].name);
+            remote.ends[program.flow] = report.map_err(|error| KernelError::machine("sock_diag", error))?;
         }
         self.stop_applications(end)?;
         let mut events = vec![];
