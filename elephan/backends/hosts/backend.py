@@ -118,6 +118,11 @@ class HostBackend:
             except ValueError as error:
                 raise RunError(f"{sender.facts.name}: {one_line(error)}") from error
             carried.compare(result, lambda replies: self._wait(replies, progress))
+        except RunError as error:
+            full = carried.full_disks()
+            if full:
+                raise RunError("; ".join([str(error), *full])) from error
+            raise
         finally:
             carried.leave()
         notes = [

@@ -39,8 +39,11 @@ DATA_PORTS = (64, 8)
 DATA_PORTS_LEAST = 4
 """And at least, for each stream: of nine draws one finds a free port, but for one run in 100,000."""
 
-CHECK_S, PREPARE_S = 60.0, 3600.0
-"""Time for a host to look at its programs, and to write or read the data of a run, s."""
+CHECK_S = 60.0
+"""Time for a host to look at its programs, s."""
+
+FULL = 1 << 20
+"""Bytes below which a disk is full: a program could not write its next buffer."""
 
 RIGHTS = "log in as root, or as a user whom sudo asks no password"
 
@@ -289,6 +292,18 @@ class Programs:
                     raise RunError(f"{who}: {name} did not arrive")
                 if sink != source:
                     raise RunError(f"{who}: {name} arrived with {sink['bytes']} bytes that are not those of its source")
+
+    def full_disks(self) -> list[str]:
+        """Return which disks with data of the programs are full: few programs say so where they fail."""
+        found = []
+        for end, medium in ((self._sender, "source"), (self._receiver, "sink")):
+            if not any(workload.get(medium) == "disk" for workload in self._carried.values()):
+                continue
+            with suppress(ElephanError):
+                disk = end.agent.ask("check", folder=look(end.agent)["disk"]["folder"])["disk"]
+                if disk.get("free_bytes", FULL) < FULL:
+                    found.append(f"{end.facts.name}: {disk['folder']} is full")
+        return found
 
     def leave(self) -> None:
         """Remove the folders at both hosts; an agent that has gone has done so."""

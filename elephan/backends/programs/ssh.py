@@ -87,6 +87,8 @@ def ends(
             File("sshd_config", config),
             File("host", keys.host[0]),
             File("authorized_keys", keys.user[1]),
+            # Home of its user.
+            File("far/", "", 0o755),
         ),
         received,
         Apart(received, "/run/sshd"),
