@@ -72,7 +72,7 @@ of {runs} runs, goodput from 4 s to 8 s after the start. {refused} of {total} ru
 did not honour the path or something else ran beside them; in brackets: fewer runs that count than that. *In italics*:
 the window over the RTT, at most the line's rate. A goodput above what the line carries beside headers, {payload_mbps}
 Mbit/s, has bytes that came before the fourth second, behind a gap that was filled after it. At 1 ms no program
-fills the line, iperf3 neither: a queue of one bandwidth-delay product is 62 kB there. That was not examined. {versions}.
+fills the line, iperf3 neither, over a queue of 62 kB; that was not examined. {versions}.
 
 {table}
 """
