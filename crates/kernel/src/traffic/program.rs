@@ -323,13 +323,13 @@ impl Program {
         // the whole.
         let heard = self.near.sum_told(|info| info.delivered().map(|n| n.saturating_sub(1)));
         let known = self.near.sum_told(Info::duplicates);
-        let counted = known.map(|n| far.data_segments.saturating_sub(n));
+        let counted = known.and_then(|n| Some(far.data_segments?.saturating_sub(n)));
         counters.delivered_packets = heard.max(counted);
         counters.sent_segments = Some(self.near.sum(|s| u64::from(s.info.raw().data_segs_out)));
         counters.retransmitted_segments = Some(self.near.sum(|s| u64::from(s.info.raw().total_retrans)));
         counters.retransmitted_bytes = self.near.sum_told(Info::bytes_retrans);
         counters.timeouts = self.near.sum_told(Info::timeouts);
-        counters.acks = Some(far.acks);
+        counters.acks = far.acks;
         let least = self.near.all().filter_map(|s| s.info.min_rtt_us()).min();
         counters.rtt = Rtt { mean: (self.srtt.0 > 0).then_some(self.srtt), min_us: least, max_us: None };
         if let Some((netstat, before)) = &self.netstat {

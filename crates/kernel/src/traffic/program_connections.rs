@@ -153,8 +153,8 @@ impl Connections {
         let empty = |s: &SocketEntry| u64::from(s.info.raw().segs_out.saturating_sub(s.info.raw().data_segs_out));
         (!self.is_empty()).then(|| FarCounters {
             bytes: self.received(),
-            data_segments: self.sum(|s| u64::from(s.info.raw().data_segs_in)),
-            acks: self.sum(empty),
+            data_segments: Some(self.sum(|s| u64::from(s.info.raw().data_segs_in))),
+            acks: Some(self.sum(empty)),
         })
     }
 
