@@ -5,7 +5,7 @@
 //! ends a process namespace with its first process, and that one with the agent. Without rights the namespaces are in a
 //! user namespace that knows the user alone.
 
-use crate::check;
+use crate::rights;
 use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
 use rustix::mount::{mount, mount_bind, mount_change, MountFlags, MountPropagationFlags};
@@ -160,7 +160,7 @@ fn has_ended(watched: &OwnedFd) -> bool {
 fn unshare() -> io::Result<()> {
     let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let has_rights = check::may_mount();
+    let has_rights = rights::may_mount();
     if !has_rights {
         flags |= libc::CLONE_NEWUSER;
     }
@@ -230,7 +230,7 @@ pub fn rights() -> Result<&'static str, String> {
     let words = command(&Apart::default(), &["/proc/self/exe".to_owned(), "--version".to_owned()]);
     let done = Command::new(&words[0]).args(&words[1..]).output().map_err(|error| error.to_string())?;
     if done.status.success() {
-        return Ok(if check::may_mount() { "root" } else { "user" });
+        return Ok(if rights::may_mount() { "root" } else { "user" });
     }
     let mut said = String::new();
     let _ = done.stderr.as_slice().read_to_string(&mut said);

@@ -36,7 +36,7 @@ pub fn name(parent: &str) -> PathBuf {
 /// The kernel's.
 pub fn make(path: &Path, mode: u32) -> io::Result<()> {
     fs::DirBuilder::new().mode(mode).create(path)?;
-    // Whatever the umask is.
+    // The umask has taken some away.
     Ok(rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(mode))?)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! It takes requests as frames on standard input and answers on standard output ([docs/design/agent.md]); says what
 //! its host is ([`check`]); runs one end of a specification by the crate `kernel` ([`run`]); sets sysctls and registers
-//! controls for a run, and undoes it ([`journal`], [`guard`]); gives programs their files ([`site`]), apart from the host
-//! ([`apart`]). It does not parse scenarios, store results, keep
+//! controls for a run, and undoes it ([`journal`], [`guard`]); gives programs folders and files ([`site`]), and runs
+//! them apart from the host ([`apart`]). It does not parse scenarios, store results, keep
 //! anything between two sessions.
 //!
 //! **Invariant: when it has ended, however it ended, its host is as it was.**
@@ -26,6 +26,7 @@ mod journal;
 mod output;
 mod ports;
 mod probe;
+mod rights;
 mod run;
 mod session;
 mod site;

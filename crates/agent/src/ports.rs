@@ -96,7 +96,7 @@ impl Ports {
     fn anywhere(&self, local: IpAddr, more: u16, from: &mut u16) -> Result<[u16; 2], AgentError> {
         let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
         let low: u32 = text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(USUAL);
-        // Where connections have lower ports, too, none are free of them.
+        // A host may give lower ones to connections, too: then none are free of them.
         let end = if low > u32::from(FIRST) + u32::from(more) { low } else { USUAL };
         while u32::from(*from) + u32::from(more) <= end {
             let (first, last) = (*from, *from + more - 1);

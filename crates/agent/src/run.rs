@@ -107,7 +107,7 @@ struct ProgramKeys {
     streams: usize,
     confirmed: bool,
     folder: PathBuf,
-    /// What it has to itself; None: it runs as any process of this user.
+    /// Everything that it has to itself; None: it runs as any process of this user.
     #[serde(default)]
     apart: Option<Apart>,
 }
@@ -169,8 +169,8 @@ struct SentAnswer {
     cpu_s: f64,
 }
 
-/// A run's changes of the host. Dropping it undoes all, in this order: a control may be the host's default, and the guard
-/// waits for the journal's lock.
+/// A run's changes of the host. Dropping it undoes all, in this order: a control may be the host's default, and the
+/// guard waits for the journal's lock.
 #[derive(Default)]
 struct Changes {
     journal: Option<Journal>,

@@ -6,6 +6,7 @@ use crate::folder;
 use crate::guard::Guard;
 use crate::journal::Journal;
 use crate::ports::{Ports, Wanted};
+use crate::rights;
 use serde::Deserialize;
 use serde_json::{json, Value};
 use std::net::IpAddr;
@@ -52,7 +53,7 @@ impl Site {
         let ports = Ports::find(keys.local, keys.ports, &keys.servers)?;
         let mut journal = Journal::begin()?;
         let guard = Guard::start(journal.path())?;
-        let mode = if check::may_mount() { PASSABLE } else { PRIVATE };
+        let mode = if rights::may_mount() { PASSABLE } else { PRIVATE };
         let mut made = |parent: &str| {
             let path = folder::name(parent);
             journal.note_folder(&path)?;

@@ -86,7 +86,11 @@ fn a_killed_agents_guard_removes_its_folders() {
 #[test]
 fn a_folder_of_another_boot_is_removed_by_the_request_clean() {
     let mut agent = Agent::start(None);
-    let old = format!("/tmp/elephan-run-00000000-{}-1", std::process::id());
+    let own = Path::new(&folder_of(&place(&mut agent, &json!({})))).to_owned();
+    let name = own.file_name().unwrap().to_string_lossy().into_owned();
+    let boot = name.split('-').nth(2).unwrap();
+    // The id of no boot.
+    let old = own.with_file_name(name.replace(boot, "00000000")).display().to_string();
     fs::create_dir_all(format!("{old}/deeper")).unwrap();
     let cleaned = agent.ask("clean", json!({}));
     assert!(cleaned["answer"]["removed"].is_array(), "{cleaned}");

@@ -1,7 +1,30 @@
 //! One end of a real program as the traffic of a flow between two hosts.
 
-use crate::traffic::Ports;
 use std::path::PathBuf;
+
+/// The connections that are a program's, of those between two addresses.
+#[derive(Clone, Debug)]
+pub(crate) enum Ports {
+    /// All of them.
+    Any,
+    /// Those to a server here, on ports in these ranges.
+    OfServer(Vec<[u16; 2]>),
+    /// Those to a server at the other end, on ports in these ranges.
+    OfPeer(Vec<[u16; 2]>),
+}
+
+impl Ports {
+    /// Returns true if a connection between a port here and one there is the program's.
+    pub fn have(&self, local: u16, remote: u16) -> bool {
+        let within =
+            |ranges: &[[u16; 2]], port: u16| ranges.iter().any(|[first, last]| (*first..=*last).contains(&port));
+        match self {
+            Ports::Any => true,
+            Ports::OfServer(ranges) => within(ranges, local),
+            Ports::OfPeer(ranges) => within(ranges, remote),
+        }
+    }
+}
 
 /// A server or a client, the other one of which another agent has.
 #[derive(Clone, Debug)]

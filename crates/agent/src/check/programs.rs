@@ -31,7 +31,7 @@ pub fn answer(wanted: &BTreeMap<String, Option<String>>) -> Value {
         Ok(rights) => (Some(rights), None),
         Err(why) => (None, Some(why)),
     };
-    let mut disk = disk(DISK);
+    let mut disk = disk::answer(DISK);
     if let (Value::Object(disk), Some((kind, source))) = (&mut disk, file_system_of(Path::new(DISK))) {
         disk.insert("file_system".to_owned(), kind.into());
         disk.insert("device".to_owned(), source.into());

@@ -45,7 +45,6 @@ use std::sync::Arc;
 use units::{Histogram, Span, Time};
 
 pub use ends::EndReport;
-pub(crate) use program_connections::Ports;
 pub(crate) use reception::Reception;
 pub(crate) use remote::{Measured as RemoteMeasured, Remote};
 

@@ -7,6 +7,7 @@ use super::info::Info;
 use super::process::{told, Process};
 use super::socket::Failed;
 use crate::clock;
+use crate::program_end_plan::Ports;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -22,29 +23,6 @@ const COMMANDS: u64 = 32 << 10;
 /// A look at connections goes over all that a host has: between two looks is at least this many times the time of one,
 /// so that they take 5 % of a processor at most.
 const RESTS: u64 = 19;
-
-/// The connections that are a program's, of those between two addresses.
-#[derive(Clone, Debug)]
-pub(crate) enum Ports {
-    /// All of them.
-    Any,
-    /// Those to a server here, on ports in these ranges.
-    OfServer(Vec<[u16; 2]>),
-    /// Those to a server at the other end, on ports in these ranges.
-    OfPeer(Vec<[u16; 2]>),
-}
-
-impl Ports {
-    fn have(&self, entry: &SocketEntry) -> bool {
-        let within =
-            |ranges: &[[u16; 2]], port: u16| ranges.iter().any(|[first, last]| (*first..=*last).contains(&port));
-        match self {
-            Ports::Any => true,
-            Ports::OfServer(ranges) => within(ranges, entry.local_port),
-            Ports::OfPeer(ranges) => within(ranges, entry.remote_port),
-        }
-    }
-}
 
 /// The connections of one end.
 pub(crate) struct Connections {
@@ -93,7 +71,9 @@ impl Connections {
         }
         let gone = self.diag.gone()?;
         for (entry, lives) in live.into_iter().map(|s| (s, true)).chain(gone.into_iter().map(|s| (s, false))) {
-            if entry.remote.to_canonical() != self.peer.to_canonical() || !self.ports.have(&entry) {
+            if entry.remote.to_canonical() != self.peer.to_canonical()
+                || !self.ports.have(entry.local_port, entry.remote_port)
+            {
                 continue;
             }
             self.extremes.note(&entry.info);

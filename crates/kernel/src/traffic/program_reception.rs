@@ -2,10 +2,11 @@
 
 use super::ends::EndReport;
 use super::far_end::FarCounters;
+use super::poll::Poll;
 use super::process::{told, Process};
 use super::program_connections::Connections;
-use super::reception::Reception;
 use super::record::Record;
+use super::report_link::ReportLink;
 use crate::clock;
 use crate::error::KernelError;
 use crate::program_end_plan::ProgramEndPlan;
@@ -20,6 +21,8 @@ const LOOK: Span = Span::from_millis(10);
 /// A program's end at the receiving host.
 pub(super) struct ProgramEnd {
     pub flow: usize,
+    /// Of the flow.
+    name: String,
     plan: ProgramEndPlan,
     connections: Connections,
     server: Option<Process>,
@@ -32,11 +35,7 @@ pub(super) struct ProgramEnd {
 }
 
 impl ProgramEnd {
-    /// Starts the servers of `plan`, and waits until they listen.
-    ///
-    /// # Errors
-    /// The flow whose server does not begin to listen; the kernel's.
-    pub fn open(plan: &ReceivePlan, names: &[String]) -> Result<Vec<ProgramEnd>, KernelError> {
+    fn open(plan: &ReceivePlan, names: &[String]) -> Result<Vec<ProgramEnd>, KernelError> {
         let mut made = vec![];
         for (flow, program) in plan.programs.iter().enumerate() {
             let Some(program) = program else { continue };
@@ -48,6 +47,7 @@ impl ProgramEnd {
                 .then(|| connections.serve(&program.name, &program.words, None, &program.folder, program.port()));
             made.push(ProgramEnd {
                 flow,
+                name: names[flow].clone(),
                 plan: program.clone(),
                 connections,
                 server: server.transpose().map_err(failed)?,
@@ -71,8 +71,12 @@ impl ProgramEnd {
     }
 
     /// The receiving end as the kernel had it; None if there never was a connection.
-    pub fn end_report(&self, name: &str) -> Option<EndReport> {
-        self.connections.end_report(name)
+    pub fn end_report(&self) -> Option<EndReport> {
+        self.connections.end_report(&self.name)
+    }
+
+    fn failed(&self, error: io::Error) -> KernelError {
+        KernelError::Flow { flow: self.name.clone(), what: self.plan.name.clone(), error }
     }
 
     fn start(&mut self) -> io::Result<()> {
@@ -94,50 +98,66 @@ impl ProgramEnd {
     }
 }
 
-impl Reception {
-    fn failed(&self, flow: usize, what: &str, error: io::Error) -> KernelError {
-        KernelError::Flow { flow: self.names[flow].clone(), what: what.to_owned(), error }
+/// All of them.
+pub(super) struct ProgramEnds(Vec<ProgramEnd>);
+
+impl ProgramEnds {
+    /// Starts the servers of `plan`, and waits until they listen.
+    ///
+    /// # Errors
+    /// The flow whose server does not begin to listen; the kernel's.
+    pub fn open(plan: &ReceivePlan, names: &[String]) -> Result<ProgramEnds, KernelError> {
+        ProgramEnd::open(plan, names).map(ProgramEnds)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &ProgramEnd> {
+        self.0.iter()
     }
 
     /// The client of a program begins at `at_ns`.
-    pub(super) fn begin_program(&mut self, flow: u32, at_ns: u64) {
-        if let Some(program) = self.programs.iter_mut().find(|p| p.flow == flow as usize && !p.plan.serves) {
+    pub fn begin(&mut self, flow: u32, at_ns: u64) {
+        if let Some(program) = self.0.iter_mut().find(|p| p.flow == flow as usize && !p.plan.serves) {
             program.due_ns = Some(at_ns);
         }
     }
 
-    /// Time until something is due for programs, ns.
-    pub(super) fn programs_due(&self, now: u64) -> u64 {
+    /// Time until something is due, ns.
+    pub fn due(&self, now: u64) -> u64 {
         let due = |p: &ProgramEnd| (p.looked_ns + LOOK.0).min(p.due_ns.unwrap_or(u64::MAX)).saturating_sub(now);
-        self.programs.iter().map(due).min().unwrap_or(u64::MAX)
+        self.0.iter().map(due).min().unwrap_or(u64::MAX)
     }
 
     /// Starts clients that are due, and looks at the connections when it is time to.
-    pub(super) fn tend_programs(&mut self, now: u64) -> Result<(), KernelError> {
-        for number in 0..self.programs.len() {
-            let program = &mut self.programs[number];
+    ///
+    /// # Errors
+    /// A client is not there; the kernel's.
+    pub fn tend(&mut self, now: u64, link: Option<&mut ReportLink>, poll: &Poll) -> Result<(), KernelError> {
+        for (number, program) in self.0.iter_mut().enumerate() {
             if program.due_ns.take_if(|due| *due <= now).is_some() {
-                let (flow, name) = (program.flow, program.plan.name.clone());
-                program.start().map_err(|error| self.failed(flow, &name, error))?;
-                if let Some((_, end)) = &self.programs[number].client {
-                    self.poll.add_program(end, number).map_err(|error| KernelError::machine("epoll", error))?;
+                program.start().map_err(|error| program.failed(error))?;
+                if let Some((_, end)) = &program.client {
+                    poll.add_program(end, number).map_err(|error| KernelError::machine("epoll", error))?;
                 }
             }
         }
-        if self.programs.iter().any(|program| program.looked_ns + LOOK.0 <= now) {
-            self.look_at_programs(false)?;
+        if self.0.iter().any(|program| program.looked_ns + LOOK.0 <= now) {
+            self.look(false, link)?;
         }
         Ok(())
     }
 
     /// Reads the connections of all programs, unless that may wait and is too early, and tells of what has changed.
-    pub(super) fn look_at_programs(&mut self, at_once: bool) -> Result<(), KernelError> {
-        for program in &mut self.programs {
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn look(&mut self, at_once: bool, mut link: Option<&mut ReportLink>) -> Result<(), KernelError> {
+        for program in &mut self.0 {
             let live = if at_once { program.connections.look() } else { program.connections.look_at_leisure() };
             let live = live.map_err(|error| KernelError::machine("sock_diag", error))?;
             let (now, flow) = (clock::monotonic_ns(), program.flow as u32);
             program.looked_ns = now;
-            let Some(link) = &mut self.link else { continue };
+            let Some(link) = link.as_deref_mut() else { continue };
             let told = (program.received(), live);
             if told.0 != program.told.0 {
                 link.queue(&Record::Delivered { flow, bytes: told.0, at_ns: now });
@@ -151,22 +171,24 @@ impl Reception {
         Ok(())
     }
 
-    /// The client of a program has ended: its last data is told of before.
-    pub(super) fn handle_program_end(&mut self, number: usize) -> Result<(), KernelError> {
-        let program = &mut self.programs[number];
-        let (flow, name) = (program.flow, program.plan.name.clone());
-        let Some(ended) = program.ended().map_err(|error| self.failed(flow, &name, error))? else { return Ok(()) };
-        self.look_at_programs(true)?;
-        if let Some(link) = &mut self.link {
+    /// A client has ended: its last data is told of before.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn handle_end(&mut self, number: usize, mut link: Option<&mut ReportLink>) -> Result<(), KernelError> {
+        let program = &mut self.0[number];
+        let Some(ended) = program.ended().map_err(|error| program.failed(error))? else { return Ok(()) };
+        self.look(true, link.as_deref_mut())?;
+        if let Some(link) = link {
             link.queue(&ended);
         }
         Ok(())
     }
 
     /// An error with the words of the servers here, which may be the reason that the other agent has gone.
-    pub(super) fn with_words(&self, error: KernelError) -> KernelError {
+    pub fn with_words(&self, error: KernelError) -> KernelError {
         let KernelError::Peer(text) = error else { return error };
-        let words = self.programs.iter().filter_map(|p| Some((p.plan.name.as_str(), p.server.as_ref()?.words())));
+        let words = self.0.iter().filter_map(|p| Some((p.plan.name.as_str(), p.server.as_ref()?.words())));
         let said =
             words.filter(|(_, words)| !words.is_empty()).map(|(name, words)| format!("; {name}'s server: {words}"));
         KernelError::Peer(text + &said.collect::<String>())

@@ -3,7 +3,7 @@
 use super::ends::{EndReport, Extremes};
 use super::far_end::FarCounters;
 use super::poll::{End, Event, Poll};
-use super::program_reception::ProgramEnd;
+use super::program_reception::ProgramEnds;
 use super::record::{Preamble, Record, BYTES};
 use super::report_link::{ReportLink, SILENCE};
 use super::socket::{Failed, Socket};
@@ -41,19 +41,19 @@ const MAX_ARRIVALS: usize = 16;
 const LEAVE: Span = Span::from_secs(2);
 
 pub(crate) struct Reception {
-    pub(super) plan: ReceivePlan,
-    pub(super) names: Vec<String>,
+    plan: ReceivePlan,
+    names: Vec<String>,
     /// True for flows whose every delivery is reported, not only the latest of an interval.
     exact: Vec<bool>,
-    pub(super) poll: Poll,
+    poll: Poll,
     listeners: Vec<Listener>,
     /// By flow: its listener; None of a program's.
     listener_of: Vec<Option<usize>>,
     arrivals: Vec<Option<Arrival>>,
     receivers: Vec<Option<Flow>>,
-    pub(super) link: Option<ReportLink>,
+    link: Option<ReportLink>,
     /// Ends of programs.
-    pub(super) programs: Vec<ProgramEnd>,
+    programs: ProgramEnds,
     /// Flows with a delivery that was not reported yet.
     unreported: Vec<u32>,
     flushed_ns: u64,
@@ -149,7 +149,7 @@ impl Reception {
                 listener_of.push(Some(number));
             }
         }
-        let programs = ProgramEnd::open(&plan, &names)?;
+        let programs = ProgramEnds::open(&plan, &names)?;
         Ok(Reception {
             plan,
             names,
@@ -203,7 +203,7 @@ impl Reception {
             report_progress(&bytes);
         };
         if let Err(error) = ended {
-            let error = self.with_words(error);
+            let error = self.programs.with_words(error);
             self.tell_failure(&error);
             return Err(error);
         }
@@ -214,9 +214,9 @@ impl Reception {
     /// One round; false when the run is over.
     fn turn(&mut self, until_ns: u64) -> Result<bool, KernelError> {
         let now = clock::monotonic_ns();
-        self.tend_programs(now)?;
+        self.programs.tend(now, self.link.as_mut(), &self.poll)?;
         self.handle_times(now)?;
-        let mut wait = self.programs_due(now).min(NAP.0);
+        let mut wait = self.programs.due(now).min(NAP.0);
         if !self.unreported.is_empty() || self.link.as_ref().is_some_and(|link| link.waiting() > 0) {
             wait = wait.min((self.flushed_ns + REPORT_INTERVAL.0).saturating_sub(now));
         }
@@ -235,7 +235,7 @@ impl Reception {
                 End::Arrival => self.handle_arrival(place)?,
                 End::Receiver => self.take(place),
                 End::Report => self.handle_records()?,
-                End::Program => self.handle_program_end(place)?,
+                End::Program => self.programs.handle_end(place, self.link.as_mut())?,
                 End::Sender => {}
             }
         }
@@ -262,8 +262,8 @@ impl Reception {
     fn handle_times(&mut self, now: u64) -> Result<(), KernelError> {
         if self.times.warmup_ns.is_some_and(|due| due <= now) {
             self.times.warmup_ns = None;
-            self.look_at_programs(true)?;
-            for program in &self.programs {
+            self.programs.look(true, self.link.as_mut())?;
+            for program in self.programs.iter() {
                 let (flow, bytes) = (program.flow as u32, program.received());
                 if let Some(link) = self.link.as_mut().filter(|_| bytes > 0) {
                     link.queue(&Record::AtWarmup { flow, bytes });
@@ -311,10 +311,10 @@ impl Reception {
             all.push(counters);
             self.ends.push(end.flatten());
         }
-        self.look_at_programs(true)?;
-        for program in &self.programs {
+        self.programs.look(true, self.link.as_mut())?;
+        for program in self.programs.iter() {
             all[program.flow] = program.counters();
-            self.ends[program.flow] = program.end_report(&self.names[program.flow]);
+            self.ends[program.flow] = program.end_report();
         }
         let text = serde_json::to_string(&all).expect("counters are plain numbers");
         self.report(clock::monotonic_ns())?;
@@ -484,7 +484,7 @@ impl Reception {
                 }
                 Record::Count => self.count()?,
                 Record::Finish => self.is_finished = true,
-                Record::Begin { flow, at_ns } => self.begin_program(flow, at_ns),
+                Record::Begin { flow, at_ns } => self.programs.begin(flow, at_ns),
                 // Of a receiver.
                 _ => {}
             }
