@@ -84,7 +84,7 @@ def check(
 ) -> None:
     """Say what a machine is: kernel, limits, network, clock, and what a run may do there.
 
-    The agent, a file of 2 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
+    The agent, a file of 4 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
     """
     from elephan.hosts import Book, check
     from elephan.hosts.agent import connected
@@ -108,13 +108,23 @@ def check(
 @app.command()
 def clean(name: Name) -> None:
     """Undo what runs that were killed have left on a machine: sysctls, congestion controls, old agents' files."""
+    from elephan.errors import RunError
     from elephan.hosts import Book
     from elephan.hosts.agent import connected
+    from elephan.printable import one_line
+    from elephan.units import pluralize
 
     host = Book.read().find(name)
     with connected(host) as agent:
         done = agent.ask("clean")
+        removed = agent.session.removed
     for what in ("restored", "unregistered"):
         for one in done[what]:
-            emit(f"{what} {one}")
-    emit(f"{host.name}: nothing is left" if not any(done.values()) else f"{host.name}: cleaned")
+            emit(f"{what} {one_line(one)}")
+    for one in done["changed_since"]:
+        emit(f"left {one_line(one)} as it is: somebody has set it since")
+    if removed:
+        emit(f"removed {pluralize(removed, 'file')} of older agents")
+    if done["failed"]:
+        raise RunError(f"{host.name}: {'; '.join(map(one_line, done['failed']))}")
+    emit(f"{host.name}: cleaned" if removed or any(done.values()) else f"{host.name}: nothing is left")
