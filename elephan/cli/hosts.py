@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -111,20 +112,26 @@ def clean(name: Name) -> None:
     from elephan.errors import RunError
     from elephan.hosts import Book
     from elephan.hosts.agent import connected
-    from elephan.printable import one_line
     from elephan.units import pluralize
 
     host = Book.read().find(name)
     with connected(host) as agent:
         done = agent.ask("clean")
-        removed = agent.session.removed
+        older = agent.session.removed
     for what in ("restored", "unregistered"):
         for one in done[what]:
-            emit(f"{what} {one_line(one)}")
+            emit(f"{what} {one}")
+    if older:
+        emit(f"removed {pluralize(older, 'file')} of older agents")
     for one in done["changed_since"]:
-        emit(f"left {one_line(one)} as it is: somebody has set it since")
-    if removed:
-        emit(f"removed {pluralize(removed, 'file')} of older agents")
-    if done["failed"]:
-        raise RunError(f"{host.name}: {'; '.join(map(one_line, done['failed']))}")
-    emit(f"{host.name}: cleaned" if removed or any(done.values()) else f"{host.name}: nothing is left")
+        emit(f"left as it is {one}: somebody has set it since")
+    # A run that goes on, or an agent that hangs: nobody else can tell.
+    problems = [*done["failed"], *(_held(one) for one in done["held"])]
+    if problems:
+        raise RunError(f"{host.name}: " + "; ".join(problems))
+    emit(f"{host.name}: cleaned" if older or any(done.values()) else f"{host.name}: nothing is left")
+
+
+def _held(living: Mapping[str, Any]) -> str:
+    process, changes = living["process"], ", ".join(living["changes"])
+    return f"{changes}: of a run that goes on (process {process}); if nobody waits for it: kill -9 {process} there"
