@@ -118,7 +118,7 @@ class Agent:
         self._next = 1
         self._fault: ElephanError | None = None
         self._malformed: str | None = None
-        """What is wrong with the last frame."""
+        """Fault of the last frame, where it is none."""
         self._has_read_all = False
         """True once the channel has ended."""
         self.session = Session(host, agent_files())

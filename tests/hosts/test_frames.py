@@ -1,4 +1,4 @@
-"""What comes over an agent's channel and is no frame ends the channel, in one line that names the host."""
+"""Bytes of an agent's channel that are no frame end it, in one line that names the host."""
 
 from __future__ import annotations
 
