@@ -75,7 +75,8 @@ def command(agents: Mapping[str, AgentFile]) -> str:
     own = "|".join(sorted({one.cached_name for one in agents.values()}))
     steps = [
         "umask 077",
-        "d=${XDG_CACHE_HOME:-$HOME/.cache}/elephan",
+        # A relative one does not count (XDG Base Directory Specification).
+        "d=$HOME/.cache; case ${XDG_CACHE_HOME:-} in /*) d=$XDG_CACHE_HOME;; esac; d=$d/elephan",
         "m=$(uname -m)",
         f"echo {MARK} machine $m ${{SSH_CONNECTION:-none}}",
         f"case $m in {cases} *) exit {ssh_faults.NO_AGENT};; esac",

@@ -117,8 +117,11 @@ class Session:
         while True:
             line = self.output.readline(SAID_MOST)
             passed += len(line)
-            if not line or passed > SAID_MOST:
+            if not line:
                 raise self.fault()
+            if passed > SAID_MOST:
+                who = f"{self.host.name} ({self.host.destination})"
+                raise RunError(f"{who}: its shell prints more than {SAID_MOST} bytes at its start (.bashrc?)")
             match line.decode(errors="replace").split():
                 case [boot.MARK, "machine", machine, *connection]:
                     self.machine = machine

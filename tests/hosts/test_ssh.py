@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -72,16 +72,29 @@ def test_the_agent_is_sent_once_and_again_when_its_file_was_changed(hosts: testb
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_a_shell_prints_at_its_start_does_no_harm(hosts: testbed.Hosts, elephan: Elephan) -> None:
+@pytest.fixture
+def prints(hosts: testbed.Hosts) -> Iterator[Callable[[str], None]]:
+    """Give a function by which the left host's shell runs something at its start."""
     # A file of ssh's that is run before each command, as a .bashrc is by bash.
     rc = hosts.left.home() / ".ssh" / "rc"
     rc.parent.mkdir()
-    rc.write_text("echo Welcome to left; echo elephan; printf '\\377\\n'")
-    try:
-        assert elephan("hosts", "check", "left").returncode == 0
-    finally:
-        rc.unlink()
-        rc.parent.rmdir()
+
+    def at_start(text: str) -> None:
+        rc.write_text(text)
+
+    yield at_start
+    rc.unlink()
+    rc.parent.rmdir()
+
+
+def test_what_a_shell_prints_at_its_start_does_no_harm(prints: Callable[[str], None], elephan: Elephan) -> None:
+    prints("echo Welcome to left; echo elephan; printf '\\377\\n'")
+    assert elephan("hosts", "check", "left").returncode == 0
+
+
+def test_a_shell_that_prints_without_end_is_named(prints: Callable[[str], None], elephan: Elephan) -> None:
+    prints("yes Welcome")
+    one_line(elephan("hosts", "check", "left"), 1, "its shell prints more than 65536 bytes at its start")
 
 
 @pytest.fixture
