@@ -61,9 +61,9 @@ def through(hosts: testbed.Hosts, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
 
 def slow_steps(monkeypatch: pytest.MonkeyPatch) -> float:
     """Make the time for a step, and pieces, small; return that time, s."""
-    monkeypatch.setattr("elephan.hosts.ssh.BOOT_S", 6.0)
+    monkeypatch.setattr("elephan.hosts.ssh.BOOT_S", 8.0)
     monkeypatch.setattr("elephan.hosts.boot.PIECE", 2**16)
-    return 6.0
+    return 8.0
 
 
 def test_a_slow_way_has_time_for_each_piece(
@@ -84,7 +84,7 @@ def test_a_file_that_does_not_arrive_is_named(
     slow_steps(monkeypatch)
     through(2**30, 300_000)
     with pytest.raises(
-        RunError, match=r"left .*: 65.5 kB of the agent's file \(.* MB\) did not come after .* within 6 s"
+        RunError, match=r"left .*: 65.5 kB of the agent's file \(.* MB\) did not come after .* within 8 s"
     ):
         Agent(Host("left", "root@left"))
 
