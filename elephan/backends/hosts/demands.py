@@ -79,13 +79,13 @@ def demands_of(
 
 
 def _limit_of_each(limit_bps: int, flows: Sequence[FlowSpec]) -> int:
-    """Return a connection's part of a limit. Raises `InputError` for one that the starts of all would exceed for long."""
+    """Return a connection's part of a limit. Raises `InputError` for one that all connections' starts exceed for 1 s."""
     least_bps = sum(UNPACED * 8 * flow["transport"]["mtu_bytes"] for flow in flows)
     if limit_bps < least_bps:
         raise InputError(
-            f"--rate-limit {units.rate(limit_bps)}: Linux paces none of the first {UNPACED} packets of a connection, and "
-            f"those of {units.pluralize(len(flows), 'connection')} would take more than 1 s: {units.rate(least_bps)} or "
-            "more, or fewer connections"
+            f"--rate-limit {units.rate(limit_bps)}: Linux paces none of the first {UNPACED} packets of a connection, "
+            f"and those of {units.pluralize(len(flows), 'connection')} would take more than 1 s: "
+            f"{units.rate(least_bps)} or more, or fewer connections"
         )
     return limit_bps // len(flows)
 
