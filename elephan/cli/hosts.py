@@ -87,6 +87,7 @@ def check(
 
     The agent, a file of 4 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
     """
+    from elephan.backends.hosts import programs
     from elephan.hosts import Book, check
     from elephan.hosts.agent import connected
     from elephan.hosts.facts import address_of
@@ -99,16 +100,19 @@ def check(
             address = address_of(other)
     with connected(host) as agent:
         facts = check.facts_of(agent, address)
+        for_programs, lines = programs.look(agent), programs.as_lines(agent)
     if json_:
-        emit(json.dumps(check.as_json(facts), indent=1))
+        emit(json.dumps({**check.as_json(facts), "programs": for_programs}, indent=1))
         return
-    for line in check.as_lines(facts):
+    for line in [*check.as_lines(facts), *lines]:
         emit(line)
 
 
 @app.command()
 def clean(name: Name) -> None:
-    """Undo what runs that were killed have left on a machine: sysctls, congestion controls, old agents' files."""
+    """Undo what runs that were killed have left on a machine: sysctls, congestion controls, programs' folders, old
+    agents' files.
+    """
     from elephan.errors import RunError
     from elephan.hosts import Book
     from elephan.hosts.agent import connected
@@ -118,7 +122,7 @@ def clean(name: Name) -> None:
     with connected(host) as agent:
         done = agent.ask("clean")
         older = agent.session.removed
-    for what in ("restored", "unregistered"):
+    for what in ("restored", "unregistered", "removed"):
         for one in done[what]:
             emit(f"{what} {one}")
     if older:

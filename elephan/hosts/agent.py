@@ -20,7 +20,7 @@ from elephan.hosts.frame import FRAME_MOST, LENGTH_BYTES, MalformedFrameError, f
 from elephan.hosts.ssh import Session
 from elephan.printable import one_line
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the protocol."""
 
 LEASE_S = 60

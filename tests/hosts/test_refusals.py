@@ -28,7 +28,6 @@ FLOW = "[[flow]]\n"
             "flow b: goes the other way than a",
         ),
         (HEAD + FLOW + 'workload = { kind = "iscsi" }\n', '"iscsi" runs on --on sim alone'),
-        (HEAD + FLOW + 'workload = { kind = "program", program = "iperf3" }\n', "--on kernel"),
         (HEAD + FLOW + 'name = "a"\n[[flow]]\nworkload = { kind = "short_flows", arrivals = 10 }\n', "short_flows"),
         (HEAD + FLOW + "initial_cwnd = 20\n", "ip route change ... initcwnd 20"),
         (HEAD + FLOW + 'rto_min = "100ms"\n', "rto_min 100ms"),

@@ -149,6 +149,11 @@ def controls() -> set[str]:
     return {one.name for one in loaded() if one.registered and one.name.startswith("elephan_h")}
 
 
+def folders() -> list[str]:
+    """Folders of runs' programs, which both hosts have in the same places."""
+    return [str(path) for parent in ("/tmp", "/var/tmp") for path in Path(parent).glob("elephan-run-*")]
+
+
 def missing() -> str | None:
     """Return what this machine lacks for the hosts; None when nothing."""
     lacking = [name for name in ("sshd", "ssh", "ssh-keygen", "sudo", "unshare", "sysctl") if where(name) is None]

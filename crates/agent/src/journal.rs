@@ -4,6 +4,7 @@
 //! living are told from the dead.
 
 use crate::error::AgentError;
+use crate::folder;
 use crate::sysctl;
 use rustix::fs::{FlockOperation, Mode};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ enum Entry {
     Hold { name: String, value: String },
     /// A congestion control that does not end with its process.
     Control { name: String },
+    /// A folder with all that is in it.
+    Folder { path: PathBuf },
 }
 
 /// The journal of this agent; dropping it undoes what it has.
@@ -51,6 +54,8 @@ pub struct Undone {
     pub changed_since: Vec<String>,
     /// Congestion controls that were unregistered.
     pub unregistered: Vec<String>,
+    /// Folders that were removed.
+    pub removed: Vec<PathBuf>,
     /// Reasons that something could not be undone.
     pub failed: Vec<String>,
     /// Changes of living agents, which stay.
@@ -62,12 +67,13 @@ impl Undone {
         self.restored.extend(more.restored);
         self.changed_since.extend(more.changed_since);
         self.unregistered.extend(more.unregistered);
+        self.removed.extend(more.removed);
         self.failed.extend(more.failed);
     }
 }
 
 /// The folder of this user's journals: one that a reboot empties, where there is one.
-fn folder() -> PathBuf {
+fn home() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/run/elephan");
@@ -81,7 +87,7 @@ fn folder() -> PathBuf {
 
 /// This boot and this network namespace.
 fn here() -> Entry {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+    let boot = folder::boot();
     Entry::Place { boot, namespace: rustix::fs::stat("/proc/self/ns/net").map_or(0, |about| about.st_ino) }
 }
 
@@ -95,7 +101,7 @@ struct Locked {
 impl Locked {
     /// Makes the folder where there is none, and waits for its lock.
     fn take() -> io::Result<Locked> {
-        let folder = folder();
+        let folder = home();
         fs::create_dir_all(&folder)?;
         // Others read nothing there.
         let _ = rustix::fs::chmod(&folder, Mode::RWXU);
@@ -145,6 +151,11 @@ impl Locked {
                     Ok(true) => undone.unregistered.push(name.clone()),
                     Ok(false) => {}
                     Err(error) => undone.failed.push(format!("{name} is still registered: {error}")),
+                },
+                Entry::Folder { path } => match folder::remove(path) {
+                    Ok(true) => undone.removed.push(path.clone()),
+                    Ok(false) => {}
+                    Err(error) => undone.failed.push(format!("{} was not removed: {error}", path.display())),
                 },
             }
         }
@@ -216,7 +227,7 @@ impl Journal {
     /// # Errors
     /// The folder cannot be written.
     pub fn begin() -> Result<Journal, AgentError> {
-        let failed = |error: io::Error| AgentError::kernel(&format!("the journal in {}", folder().display()), error);
+        let failed = |error: io::Error| AgentError::kernel(&format!("the journal in {}", home().display()), error);
         let locked = Locked::take().map_err(failed)?;
         clean_locked(&locked, &mut Undone::default());
         let path = locked.folder.join(format!("{}-{}.journal", std::process::id(), kernel::monotonic_ns()));
@@ -280,6 +291,14 @@ impl Journal {
     /// The journal cannot be written.
     pub fn note_control(&mut self, name: &str) -> Result<(), AgentError> {
         self.note(&Entry::Control { name: name.to_owned() })
+    }
+
+    /// A folder is about to be made, which goes with all that is in it.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn note_folder(&mut self, path: &Path) -> Result<(), AgentError> {
+        self.note(&Entry::Folder { path: path.to_owned() })
     }
 
     /// Undoes everything, the last first, and ends.
@@ -347,7 +366,7 @@ pub fn clean() -> Undone {
         for living in locked.living(Path::new("")) {
             let changes = living.entries.iter().filter_map(|entry| match entry {
                 Entry::Sysctl { name, .. } | Entry::Control { name } => Some(name.clone()),
-                Entry::Place { .. } | Entry::Hold { .. } => None,
+                Entry::Place { .. } | Entry::Hold { .. } | Entry::Folder { .. } => None,
             });
             let (process, changes) = (living.process.clone(), changes.collect::<Vec<_>>());
             if !changes.is_empty() {
@@ -355,6 +374,7 @@ pub fn clean() -> Undone {
             }
         }
     }
+    undone.removed.extend(folder::remove_those_of_other_boots());
     undone
 }
 

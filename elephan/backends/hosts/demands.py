@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan import units
+from elephan.backends.hosts import program_demands
 from elephan.backends.hosts.layout import EMULATED, Layout
 from elephan.backends.kernel.mapping import LARGEST_BUFFER, Machine, Refused, notes_of, require_of, socket_of
 from elephan.congestion_control import CongestionControl, find
@@ -46,6 +47,8 @@ class Demands:
     """Congestion controls that the sender registers for the run."""
     sysctls: dict[str, dict[str, str]]
     """By host: sysctls that the run sets, and restores."""
+    limit_bps: int | None
+    """Part of --rate-limit that each connection has, and each program."""
     notes: tuple[str, ...]
     """Differences from the scenario, each with what would remove it."""
 
@@ -70,16 +73,26 @@ def demands_of(
     notes.update(dict.fromkeys(more))
     # A limit is that of the run: each connection has its part.
     limit = None if rate_limit_bps is None else _limit_of_each(rate_limit_bps, spec["flows"])
-    flows = []
+    controls = [names[control] for control in layout.control_of]
+    of_programs, more = program_demands.sysctls_of(spec["flows"], controls, sender, receiver)
+    notes.update(dict.fromkeys(more))
+    for host in (sender, receiver):
+        sysctls[host.name] |= of_programs[host.name]
+    if limit is not None and any(flow["workload"]["kind"] == "program" for flow in spec["flows"]):
+        notes["--rate-limit: each program bounds its data by its own option, on average; no packet is paced"] = None
+    flows: list[dict[str, Any]] = []
     for flow, control in zip(spec["flows"], layout.control_of, strict=True):
+        if flow["workload"]["kind"] == "program":
+            flows.append({"congestion_control": names[control]})
+            continue
         options, more = _socket(flow, sender, receiver)
         notes.update(dict.fromkeys(more))
         flows.append({"congestion_control": names[control], **options, "max_pacing_bps": limit})
-    return Demands(tuple(flows), tuple(made), sysctls, tuple(notes))
+    return Demands(tuple(flows), tuple(made), sysctls, limit, tuple(notes))
 
 
 def _limit_of_each(limit_bps: int, flows: Sequence[FlowSpec]) -> int:
-    """Return a connection's part of a limit. Raises `InputError` for one that all connections' starts exceed for 1 s."""
+    """Return a connection's part of a limit. Raises `InputError` for one that their starts exceed for 1 s."""
     least_bps = sum(UNPACED * 8 * flow["transport"]["mtu_bytes"] for flow in flows)
     if limit_bps < least_bps:
         raise InputError(
