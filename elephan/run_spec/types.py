@@ -155,6 +155,17 @@ FcProtocolSpec: TypeAlias = Literal["ifcp", "fcip"]
 """Protocol between two gateways."""
 
 
+class FramingSpec(TypedDict):
+    """Bytes that a line adds to each IP packet."""
+
+    gap_bytes: int
+    """Bytes between two frames: preamble and gap, or a flag."""
+    header_bytes: int
+    """Bytes of the frame around its packet: headers, tags and check sequence."""
+    min_frame_bytes: int
+    """Shortest frame, bytes: a shorter one is padded."""
+
+
 class GatewaySpec(TypedDict):
     """A node that is a gateway. Each pair of N_Ports of a flow that ends here has an N_Port of its own behind it."""
 
@@ -240,11 +251,23 @@ class EveryNthLossSpec(TypedDict):
 
 
 class BitErrorRateSpec(TypedDict):
-    """Bit errors: a packet of b bits survives with (1 - p)^b."""
+    """Bit errors: a frame of b bits survives with (1 - p)^b."""
 
     kind: Literal["bit_error_rate"]
     probability_e18: int
     """Bit error probability, 10^-18."""
+
+
+class BitErrorBurstsSpec(TypedDict):
+    """Bit errors in bursts: a two-state Markov chain with one step per bit of a frame; the good state has no error."""
+
+    bad_to_good_e18: int
+    """Probability bad to good per bit, 10^-18."""
+    error_bad_e18: int
+    """Bit error probability in the bad state, 10^-18."""
+    good_to_bad_e18: int
+    """Probability good to bad per bit, 10^-18."""
+    kind: Literal["bit_error_bursts"]
 
 
 class LossListSpec(TypedDict):
@@ -256,7 +279,13 @@ class LossListSpec(TypedDict):
 
 
 LossSpec: TypeAlias = (
-    NoLossSpec | IndependentLossSpec | GilbertElliottLossSpec | EveryNthLossSpec | BitErrorRateSpec | LossListSpec
+    NoLossSpec
+    | IndependentLossSpec
+    | GilbertElliottLossSpec
+    | EveryNthLossSpec
+    | BitErrorRateSpec
+    | BitErrorBurstsSpec
+    | LossListSpec
 )
 """Loss model. Probabilities are parts per 10^12 (integers keep records equal on every machine)."""
 
@@ -717,6 +746,7 @@ LinkSpec = TypedDict(
     "LinkSpec",
     {
         "delay_ns": int,
+        "framing": NotRequired[FramingSpec],
         "from": int,
         "jitter": JitterSpec | None,
         "loss": LossSpec,

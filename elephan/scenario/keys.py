@@ -37,6 +37,7 @@ _SHORT = {
     "queue": "limit",
     "loss": "probability",
     "jitter": "scale",
+    "line": "type",
 }
 
 

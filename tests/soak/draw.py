@@ -151,6 +151,7 @@ def loss(rng: random.Random) -> Any:
             {"good_to_bad": 10.0 ** -rng.randint(2, 5), "bad_to_good": rng.choice([0.05, 0.3, 0.9])},
             {"every": rng.randint(20, 5000)},
             {"bit_error_rate": 10.0 ** -rng.randint(6, 9)},
+            {"bit_error_rate": 10.0 ** -rng.randint(6, 9), "burst": rng.choice([1, 100, 10_000])},
             {"packets": sorted(rng.sample(range(1, 2000), rng.randint(1, 40)))},
         ]
     )

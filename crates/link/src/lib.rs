@@ -28,6 +28,7 @@ mod counters;
 mod delay_line;
 mod fifo;
 mod fq_codel;
+mod framing;
 pub mod hold_buffer;
 mod jitter;
 mod link;
@@ -53,6 +54,7 @@ pub use config::{
 };
 pub use counters::{DropReason, Stats};
 pub use fifo::FifoLink;
+pub use framing::{Framing, MAX_OVERHEAD_BYTES};
 pub use hold_buffer::HoldBuffer;
 pub use link::Link;
 pub use pacer::{PacerId, Pacers};

@@ -64,6 +64,9 @@ def specify(
     for link, policer in zip(spec["links"], policer_specs(network), strict=True):
         if policer is not None:
             link["policer"] = policer
+    for link, line in zip(spec["links"], network.lines, strict=True):
+        if line.framing is not None:
+            link["framing"] = line.framing
     emulator = _emulator(document)
     if emulator is not None:
         spec["emulator"] = emulator

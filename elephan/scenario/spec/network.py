@@ -8,10 +8,11 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from elephan.run_spec.types import FramingSpec
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
 from elephan.scenario.line import Policer
-from elephan.scenario.path import Link, Path
+from elephan.scenario.path import Link, Path, rate_bps
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import RATE_MAX
 from elephan.scenario.run import Background, Event
@@ -42,6 +43,8 @@ class Line:
     loss: Any = None
     jitter: Any = None
     policer: Policer | None = None
+    framing: FramingSpec | None = None
+    """None: the rate is one of IP packets."""
 
 
 @dataclass
@@ -137,6 +140,7 @@ def build(document: Document) -> Network:
 
 
 def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, int], delays: tuple[int, int]) -> None:
+    framing = link.line.framing if link.line is not None else None
     network.lines.append(
         Line(
             name=f"{name}.forward",
@@ -144,13 +148,14 @@ def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, 
             forward=True,
             source=ends[0],
             target=ends[1],
-            rate_bps=link.bandwidth,
+            rate_bps=rate_bps(link),
             delay_ns=delays[0],
             mtu_bytes=link.mtu,
             queue=link.queue,
             loss=link.loss,
             jitter=link.jitter,
             policer=link.policer,
+            framing=framing,
         )
     )
     if isinstance(link, Link) and not link.duplex:
@@ -163,13 +168,14 @@ def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, 
             forward=False,
             source=ends[1],
             target=ends[0],
-            rate_bps=(back and back.bandwidth) or link.bandwidth,
+            rate_bps=(back and back.bandwidth) or rate_bps(link),
             delay_ns=delays[1],
             mtu_bytes=link.mtu,
             queue=(back and back.queue) or link.queue,
             loss=back.loss if back else None,
             jitter=(back and back.jitter) or link.jitter,
             policer=back.policer if back else None,
+            framing=framing,
         )
     )
 
@@ -194,7 +200,7 @@ def _sites(document: Document, path: Path) -> Network:
 
 def _access(network: Network, path: Path, host: str, name: str, site: int) -> tuple[int, int]:
     """Add a host and its link; return the line to the site and the line from it."""
-    rate = int(path.access * path.bandwidth) if isinstance(path.access, Fraction) else path.access
+    rate = int(path.access * rate_bps(path)) if isinstance(path.access, Fraction) else path.access
     if rate > RATE_MAX:
         raise Problem(("path", "access"), f"at most {RATE_MAX // 10**12}Tbit/s")
     network.nodes.append(host)
