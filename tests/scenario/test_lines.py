@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from elephan.core import native
 from elephan.scenario import ScenarioError
 from elephan.scenario.line_type import LINE_TYPES, Line
 from tests.scenario.conftest import BASE, NETWORK, Load
@@ -107,3 +109,76 @@ def test_bursts_have_the_mean_error_rate_that_was_asked_for(scenario: Load) -> N
 def test_every_line_has_room_for_an_ethernet_packet() -> None:
     for name in LINE_TYPES:
         assert Line(type=name).problem(1500) is None
+
+
+FRAMES = """\
+[run]
+duration = "327602.47s"
+[path]
+line = "10gbe-wan-phy"
+rtt = "17ms"
+[[background]]
+name = "frames"
+rate = "100%"
+mix = { "1500B" = 9, "46B" = 1 }
+[measure]
+series = false
+"""
+
+
+def test_a_share_of_a_line_counts_frames_and_a_mix_is_spread(scenario: Load) -> None:
+    (point,) = scenario(FRAMES).points()
+    spec = point.to_spec()
+    (source,) = spec["background"]
+    assert (spec["closed_form"], spec["flows"], source["rate_bps"]) == (True, [], 9_294_196_364)
+    assert source["frames"]["framing"] == spec["links"][0]["framing"]
+    assert sorted(source["frames"]["packets_bytes"]) == [46] + [1500] * 9
+    (point,) = scenario(FRAMES, 'background.mix={ "1500B" = 4, "576B" = 4, "46B" = 2 }').points()
+    sizes = point.to_spec()["background"][0]["frames"]["packets_bytes"]
+    assert sizes == [1500, 576, 46, 1500, 576], "divided by what the numbers have in common, none twice in turn"
+    (point,) = scenario(FRAMES, "background.rate=4Gbit/s").points()
+    assert point.to_spec()["background"][0]["frames"]["framing"]["gap_bytes"] == 0, "a rate is one of IP packets"
+    (point,) = scenario(FRAMES, "run.exact=true").points()
+    assert "closed_form" not in point.to_spec()
+
+
+def test_ninety_one_hours_of_a_full_line_take_no_time_and_lose_what_bit_errors_take(scenario: Load) -> None:
+    (point,) = scenario(FRAMES, "path.loss={ bit_error_rate = 1e-12 }").points()
+    found = native.simulate(json.dumps(point.to_spec()))
+    link, source = found.links[0], found.background[0]
+    # 327602.47 s of 9.294 Gbit/s in rounds of 9 x 1538 + 84 B; the last 8.5 ms are still under way.
+    assert source["sent_packets"] == pytest.approx(327602.47 * 9_294_196_364 / 8 / 1392.6, rel=1e-9)
+    under_way = source["sent_packets"] - source["received_packets"] - source["dropped_packets"]
+    assert under_way == pytest.approx(8.5e-3 * 9_294_196_364 / 8 / 1392.6, abs=2)
+    assert link["fcs_errors"] == link["dropped_by_loss"] == source["dropped_packets"] > 0
+    assert link["undetected_errors_expected"] == pytest.approx(link["fcs_errors"] / 2**32)
+    assert found.metrics["events"] == 0 and "goodput_bps" not in found.metrics
+    assert any("counted in closed form" in note for note in found.notes)
+
+
+def test_a_closed_form_has_the_counters_of_its_packets(scenario: Load) -> None:
+    changes = ["run.duration=50ms", "path.loss={ bit_error_rate = 1e-7, burst = 100 }", "run.seed=3"]
+    counters = []
+    for exact in ("false", "true"):
+        (point,) = scenario(FRAMES, *changes, f"run.exact={exact}").points()
+        found = native.simulate(json.dumps(point.to_spec()))
+        assert ("counted in closed form" in " ".join(found.notes)) == (exact == "false")
+        counters.append((found.links, found.background))
+    assert counters[0] == counters[1]
+    assert counters[0][0][0]["fcs_errors"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('background.mix={ "9B" = 1 }', "background.frames.mix.*such as"),
+        ('background.mix={ "46B" = 0 }', "a whole number from 1 to 1000"),
+        ('background.mix={ "46B" = 600, "64B" = 600 }', "at most 1000 packets in a round"),
+        ("background.packet=64B", "absent: mix has the sizes"),
+        ('background.mix={ "9000B" = 1 }', "at most 1500B, the smallest MTU on the route"),
+    ],
+)
+def test_a_wrong_mix_is_refused(scenario: Load, change: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message) as caught:
+        list(scenario(FRAMES, change).points())
+    assert len(str(caught.value).splitlines()) == 1

@@ -103,6 +103,31 @@ impl Loss {
         true
     }
 
+    /// Distance that a packet of `bytes` takes: 1, or its bits.
+    pub fn distance(&self, bytes: u32) -> u64 {
+        if self.by_bits {
+            u64::from(self.framing.frame_bytes(bytes)) * 8
+        } else {
+            1
+        }
+    }
+
+    /// Distance to the next loss of `flow`, or of the line; `u64::MAX`: never.
+    pub fn gap_of(&mut self, flow: u64) -> u64 {
+        if self.by_flow && flow != self.flow {
+            self.switch(flow);
+        }
+        self.gap
+    }
+
+    /// Passes packets of `flow` that take `distance` together, none of which is lost.
+    pub fn pass(&mut self, flow: u64, distance: u64) {
+        let gap = self.gap_of(flow);
+        if gap != u64::MAX {
+            self.gap = gap - distance;
+        }
+    }
+
     fn switch(&mut self, flow: u64) {
         if let Some(per_flow) = &mut self.per_flow {
             self.gap = per_flow.switch(flow, self.gap);

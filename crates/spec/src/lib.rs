@@ -28,7 +28,7 @@ mod transport;
 mod workload;
 mod writes;
 
-pub use background::BackgroundSpec;
+pub use background::{BackgroundSpec, FramesSpec};
 pub use block::{DiskSpec, OutOfRangeSpec, SchedulerSpec, SourceSpec};
 pub use event::{ActionSpec, EventSpec, WhenSpec};
 pub use extrapolate::ExtrapolateSpec;
