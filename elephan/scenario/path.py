@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.scenario.gateway import Gateway
+from elephan.scenario.host_cost import OVERHEAD_MAX_BYTES, ReceiveCost, SendCost
 from elephan.scenario.line import JitterOrText, Loss, Policer, Queue
 from elephan.scenario.line_type import LineOrText, check_line
 from elephan.scenario.problem import wrong
@@ -102,12 +103,24 @@ class Path(Table):
 
 
 class Node(Table):
-    """A host or router."""
+    """A host or router. With `send` or `receive` the host itself takes time: it appears as two links of its own,
+    NAME.send and NAME.receive, which flows and background from and to it pass."""
 
     kind: Literal["host"] = setting("host", examples=["host"])
     """Kind of node."""
     name: Name = setting(examples=["r1"])
     """Unique name."""
+    send: SendCost | None = setting(None, examples=[{"packet": "4.11us", "rate": "7.886Gbit/s"}])
+    """Time that it takes to send. When absent: none."""
+    receive: ReceiveCost | None = setting(None, examples=[{"packet": "4.11us", "rate": "7.886Gbit/s"}])
+    """Time that it takes to receive. When absent: none."""
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> Node:
+        for key, cost in (("send", self.send), ("receive", self.receive)):
+            if cost is not None and cost.packet_bytes > OVERHEAD_MAX_BYTES:
+                raise wrong(f"less: at this rate it is more than {OVERHEAD_MAX_BYTES}B", key, "packet")
+        return self
 
 
 AnyNode = Annotated[

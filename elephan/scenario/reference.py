@@ -35,6 +35,8 @@ _SECTIONS = [
     ("[path.reverse]", "ReverseLine"),
     ("[[node]]: host", "Node"),
     ("[[node]]: gateway", "Gateway"),
+    ("send, of a host", "SendCost"),
+    ("receive, of a host", "ReceiveCost"),
     ("[[link]]", "Link"),
     ("[link.reverse]", "ReverseLink"),
     ("Queue: droptail", "DropTail"),
