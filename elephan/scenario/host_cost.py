@@ -19,8 +19,8 @@ class SendCost(Table):
     host; none is dropped (Linux holds a socket back)."""
 
     packet: Span = setting("0us", examples=["4.11us"])
-    """Time per packet, whatever its size: system call, protocol, interrupt. With TSO: that of a large segment, divided by
-    the packets that it becomes."""
+    """Time per packet, whatever its size: system call, protocol, interrupt. With TSO: that of a large segment, over its
+    packets."""
     rate: Rate = setting(examples=["8.512Gbit/s"])
     """Bytes per time: copying and the bus. PCI-X of 133 MHz and 64 bits has 8.512 Gbit/s."""
 
@@ -39,8 +39,8 @@ class ReceiveCost(SendCost):
     """Time that a host takes to receive: `packet` + bytes / `rate`, for one IP packet after the other."""
 
     packet: Span = setting("0us", examples=["4.11us"])
-    """Time per packet, whatever its size: interrupt, protocol, wake-up. With interrupt coalescing or GRO: that of a batch,
-    divided by its packets."""
+    """Time per packet, whatever its size: interrupt, protocol, wake-up. With interrupt coalescing or GRO: that of a
+    batch, over its packets."""
     ring: QueueLimit = setting("1024 packets", examples=["4096 packets"])
     """Packets that wait in the adapter's receive ring (ethtool -g); one that finds it full is dropped."""
 
