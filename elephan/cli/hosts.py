@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -108,6 +109,7 @@ def check(
 @app.command()
 def clean(name: Name) -> None:
     """Undo what runs that were killed have left on a machine: sysctls, congestion controls, old agents' files."""
+    from elephan.errors import RunError
     from elephan.hosts import Book
     from elephan.hosts.agent import connected
 
@@ -117,4 +119,15 @@ def clean(name: Name) -> None:
     for what in ("restored", "unregistered"):
         for one in done[what]:
             emit(f"{what} {one}")
+    for one in done["changed_since"]:
+        emit(f"left as it is {one}: somebody has set it since")
+    # A run that goes on, or an agent that hangs: nobody else can tell.
+    problems = [*done["failed"], *(_held(one) for one in done["held"])]
+    if problems:
+        raise RunError(f"{host.name}: " + "; ".join(problems))
     emit(f"{host.name}: nothing is left" if not any(done.values()) else f"{host.name}: cleaned")
+
+
+def _held(living: Mapping[str, Any]) -> str:
+    process, changes = living["process"], ", ".join(living["changes"])
+    return f"{changes}: of a run that goes on (process {process}); if nobody waits for it: kill -9 {process} there"

@@ -169,9 +169,13 @@ impl Run {
             Role::Receive => self.receive(run, token, connect, id, output, stop),
             Role::Send => self.send(run, token, connect, id, output, stop),
         };
+        let changed = changes.journal.as_ref().map(Journal::changed).unwrap_or_default();
         let undone = changes.undo();
-        let answer = ran?;
+        let mut answer = ran?;
         undone?;
+        if !changed.is_empty() {
+            answer["sysctls_changed"] = json!(changed.into_iter().collect::<BTreeMap<_, _>>());
+        }
         Ok(answer)
     }
 
@@ -236,8 +240,12 @@ impl Run {
         let mut progress = Progress::new(self.progress_ms);
         let end = Time(self.spec.duration_ns);
         let to = SocketAddr::new(self.peer, self.report_port);
-        let guard = self.guard.map(|bounds| Ok((bounds, Pinger::open(self.local, to, token.0, bounds.interval_ms)?)));
-        let guard = guard.transpose()?;
+        let mut guard = None;
+        if let Some(bounds) = self.guard {
+            let mut pinger = Pinger::open(self.local, to, token.0, bounds.interval_ms)?;
+            pinger.begin(&bounds, connect, stop)?;
+            guard = Some((bounds, pinger));
+        }
         let (over, harmed) = (AtomicBool::new(false), AtomicBool::new(false));
         let (sent, watched) = std::thread::scope(|scope| {
             let (over, harmed) = (&over, &harmed);

@@ -13,7 +13,7 @@ from typing import Any
 from elephan import units
 from elephan.backends.hosts import files
 from elephan.backends.hosts.demands import Demands, demands_of
-from elephan.backends.hosts.found import facts_of_record, metrics_of, notes_of
+from elephan.backends.hosts.found import changed_notes, facts_of_record, metrics_of, notes_of
 from elephan.backends.hosts.layout import layout_of
 from elephan.backends.hosts.options import HostOptions
 from elephan.backends.job import HostPair, Job, Progress
@@ -118,6 +118,7 @@ class HostBackend:
         except ValueError as error:
             raise RunError(f"{sender.facts.name}: {one_line(error)}") from error
         notes = [*notes_of(left.facts, right.facts, layout, sent), *demands.notes, *result.notes]
+        notes += [*changed_notes(sender.facts.name, sent), *changed_notes(receiver.facts.name, received)]
         metrics = {**metrics_of(layout, sent), "cpu_s": sent.get("cpu_s")}
         host = facts_of_record(left.facts, right.facts, sent, received)
         return build_record(BACKEND, job, inputs, job.spec, result, metrics, notes, host)

@@ -79,10 +79,15 @@ def _machine(facts: Facts) -> Machine:
 
 
 def _sysctls(layout: Layout, host: Facts) -> tuple[dict[str, str], list[str]]:
-    """Return the sysctls to be set on a host, and notes on those that stay away from elephan's defaults."""
+    """Return the sysctls to be set on a host, and notes on those that stay away from elephan's defaults.
+
+    One that is right already is among them, so that no other run changes it meanwhile.
+    """
     wanted = {}
     for name, value in layout.required.items():
-        if _is_same(name, host.sysctls.get(name), value):
+        there = host.sysctls.get(name)
+        if there is not None and _is_same(name, there, value):
+            wanted[f"net.ipv4.{name}"] = there
             continue
         if not host.may_set:
             raise InputError(

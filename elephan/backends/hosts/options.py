@@ -59,13 +59,13 @@ class HostOptions:
             ask=ask,
         )
 
-    def guard(self) -> dict[str, int | None] | None:
+    def guard(self) -> dict[str, float | None] | None:
         """Return the harm guard as the agent takes it; None for none."""
         if self.max_rtt_ns is None and self.max_loss_ppm is None:
             return None
         return {
             "interval_ms": GUARD_INTERVAL_MS,
-            "max_rtt_ms": None if self.max_rtt_ns is None else max(self.max_rtt_ns // 1_000_000, 1),
+            "max_rtt_ms": None if self.max_rtt_ns is None else self.max_rtt_ns / 1e6,
             "max_loss_ppm": self.max_loss_ppm,
             "window": self._window(),
         }
@@ -80,8 +80,7 @@ GUARD_INTERVAL_MS = 20
 """Between two packets of the small flow: 60 bytes each, 24 kbit/s disturb nobody."""
 
 GUARD_WINDOW = (50, 10_000)
-"""Least and most packets of the small flow over which its round-trip time and loss are judged: 1 s, and the agent's
-bound."""
+"""Least and most packets of the small flow over which its loss is judged: 1 s, and the agent's bound."""
 
 GUARD_LOSSES = 3
 """Losses that are expected in the window at the bound: fewer would be chance."""
