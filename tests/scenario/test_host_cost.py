@@ -86,6 +86,12 @@ def test_a_sender_that_takes_time_sends_a_packet_per_time(scenario: Load) -> Non
     assert found.metrics["dropped_packets"] == 0
 
 
+def test_a_batch_shares_the_time_per_packet(scenario: Load) -> None:
+    links = spec(scenario, HOSTS + FLOW, "node.sender.send.batch=8")["links"]
+    send = next(link for link in links if link["name"] == "sender.send")
+    assert send["framing"]["header_bytes"] == 500
+
+
 def test_raw_frames_at_100_percent_are_as_fast_as_the_host_and_need_no_packets(scenario: Load) -> None:
     found = native.simulate(json.dumps(spec(scenario, HOSTS + RAW, "measure.series=false")))
     assert found.metrics["events"] == 0, found.notes
@@ -111,6 +117,7 @@ def test_a_receiver_that_is_slower_drops_when_its_ring_is_full(scenario: Load) -
         ("node.sender.send={ packet = '4us' }", "node.sender.send.rate: missing; this key is required"),
         ("node.sender.sent.rate=1Gbit/s", 'node.sender.sent = .*unknown key; did you mean "send"?'),
         ("node.sender.send={ rate = '8Gbit/s', ring = '1 packets' }", "node.sender.send.ring = .*unknown key"),
+        ("node.sender.send.batch=0", "node.sender.send.batch = 0: a whole number from 1"),
         ("node.sender.send={ packet = '10s', rate = '8Gbit/s' }", "node.sender.send.packet = .*less: "),
     ],
 )
