@@ -4,8 +4,9 @@ use super::connection::Connection;
 use super::far_end::{FarCounters, FarEnd};
 use super::poll::Poll;
 use super::record::{Preamble, Record};
-use super::remote::{gone, Remote, EXCHANGES, EXCHANGES_LEAST, EXCHANGES_LONGEST};
+use super::remote::{gone, no_answer, Remote, EXCHANGES, EXCHANGES_LEAST, EXCHANGES_LONGEST};
 use super::report_link::{PING_INTERVAL, SILENCE};
+use super::sender::ConnectionState;
 use super::{allow_descriptors, Traffic, DESCRIPTORS};
 use crate::clock::{self, Clock};
 use crate::error::KernelError;
@@ -49,6 +50,22 @@ impl<'a> Traffic<'a> {
         let there = |time: u64| remote.clock.there(clock.monotonic_ns_at(Time(time)));
         let (warmup_ns, end_ns) = (there(spec.measure.warmup_ns), there(spec.duration_ns));
         remote.link.queue(&Record::Times { warmup_ns, end_ns });
+    }
+
+    /// Finds a port that nothing has reached, though it was tried for long: what another port does tells nothing of it.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(super) fn check_ports(&self, now: Time) -> Result<(), KernelError> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let waits = |c: &&Connection| c.sender.standing == ConnectionState::Connecting;
+        for late in self.connections.iter().filter(waits).filter(|c| now.since(c.connecting_since) > remote.connect) {
+            // A SYN may be lost three times; a port that has answered once is open.
+            if !self.connections.iter().any(|other| other.to == late.to && other.far.came()) {
+                return Err(no_answer(remote.local, late.to, remote.connect.as_secs_f64()));
+            }
+        }
+        Ok(())
     }
 
     /// The end of the run: now; when all data had arrived before it, and a report took its time, when it had.
