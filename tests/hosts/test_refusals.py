@@ -127,6 +127,8 @@ def test_a_long_form_has_two_ends_and_one_path(
         (("--on", "hosts", "--hosts", "a,b"), 'no host "a"'),
         (("--on", "hosts", "--hosts", "a,b", "--rate-limit", "5"), "a rate such as"),
         (("--on", "hosts", "--hosts", "a,b", "--max-time", "0s"), "a time such as"),
+        (("--on", "hosts", "--hosts", "a,b", "--max-time", "1ns"), "at least 100ms"),
+        (("--on", "hosts", "--hosts", "a,b", "--max-time", "319ms"), "at least 320 ms here, 10 expected round trips"),
         (("--on", "hosts", "--hosts", "a,b", "--max-loss", "2"), "a probability"),
         (("--on", "kernel", "--hosts", "a,b"), "--hosts: is for --on hosts"),
         (("--yes",), "--yes: is for --on hosts"),

@@ -4,7 +4,7 @@ use crate::check::{self, Check};
 use crate::error::{AgentError, Kind, WRONG};
 use crate::files::Files;
 use crate::hex;
-use crate::input::{self, Input, Request};
+use crate::input::{self, Heard, Input, Request};
 use crate::journal;
 use crate::output::Output;
 use crate::probe::{Echo, Probe};
@@ -63,13 +63,19 @@ pub fn serve(from: impl Read + Send + 'static, into: impl Write + Send + 'static
     });
     let reading = inputs.clone();
     // It ends with the process: nothing interrupts a read of standard input.
-    thread::spawn(move || input::read_all(from, &reading));
+    let heard = Heard::now();
+    let noting = heard.clone();
+    thread::spawn(move || input::read_all(from, noting, &reading));
     let mut session =
         Session { output, inputs, greeted: false, lease: None, files: Files::default(), site: None, run: None };
     let mut code = ExitCode::SUCCESS;
     loop {
+        let lease = session.lease.unwrap_or(Duration::MAX);
         // The session has a sender, too: only the time can be over.
-        let Ok(input) = received.recv_timeout(session.lease.unwrap_or(Duration::MAX)) else {
+        let Ok(input) = received.recv_timeout(lease.saturating_sub(heard.since())) else {
+            if heard.since() < lease {
+                continue;
+            }
             eprintln!("elephan-agent: the front has been silent for its lease");
             break;
         };

@@ -115,7 +115,13 @@ fn a_front_that_is_silent_for_its_lease_counts_as_gone_and_signs_of_life_prolong
         let _ = rustix::thread::nanosleep(&rustix::thread::Timespec { tv_sec: 0, tv_nsec: 500_000_000 });
         agent.send("alive", json!({}));
     }
-    let answer = agent.ask("check", json!({}));
+    // A request that takes longer than the lease is one, too.
+    let slow = frame(json!({"id": 99, "request": "check"}).to_string().as_bytes());
+    for byte in slow.chunks(4) {
+        let _ = rustix::thread::nanosleep(&rustix::thread::Timespec { tv_sec: 0, tv_nsec: 500_000_000 });
+        agent.send_bytes(byte);
+    }
+    let answer = agent.receive().expect("it lives");
     assert!(answer["answer"].is_object(), "signs of life have no answer, and it lives: {answer}");
     assert!(agent.process.wait().expect("it ends").success(), "its input is open, and it has ended");
 }

@@ -7,6 +7,7 @@ command by which an administrator would meet it.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ from elephan.run_spec.types import FlowSpec, RunSpec
 SAME = {"tcp_ecn": ({"0", "2"},)}
 """By sysctl: sets of values that are the same between two hosts that both have one of them. ECN by 2 is never asked
 for, and only given (Linux's ip-sysctl)."""
+
+UNPACED = 10
+"""Packets of a connection that no pacing rate delays (tcp_update_skb_after_send in net/ipv4/tcp_output.c)."""
 
 MOST_CONTROLS = len(DIGITS) ** 2
 """Controls of one run: the number has two places in a name."""
@@ -68,7 +72,7 @@ def demands_of(
     names, made, more = _controls(layout, sender, token)
     notes.update(dict.fromkeys(more))
     # A limit is that of the run: each connection has its part.
-    limit = None if rate_limit_bps is None else max(rate_limit_bps // len(spec["flows"]), 1)
+    limit = None if rate_limit_bps is None else _limit_of_each(rate_limit_bps, spec["flows"])
     controls = [names[control] for control in layout.control_of]
     of_programs, more = program_demands.sysctls_of(spec["flows"], controls, sender, receiver)
     notes.update(dict.fromkeys(more))
@@ -85,6 +89,18 @@ def demands_of(
         notes.update(dict.fromkeys(more))
         flows.append({"congestion_control": names[control], **options, "max_pacing_bps": limit})
     return Demands(tuple(flows), tuple(made), sysctls, limit, tuple(notes))
+
+
+def _limit_of_each(limit_bps: int, flows: Sequence[FlowSpec]) -> int:
+    """Return a connection's part of a limit. Raises `InputError` for one that their starts exceed for 1 s."""
+    least_bps = sum(UNPACED * 8 * flow["transport"]["mtu_bytes"] for flow in flows)
+    if limit_bps < least_bps:
+        raise InputError(
+            f"--rate-limit {units.rate(limit_bps)}: Linux paces none of the first {UNPACED} packets of a connection, "
+            f"and those of {units.pluralize(len(flows), 'connection')} would take more than 1 s: "
+            f"{units.rate(least_bps)} or more, or fewer connections"
+        )
+    return limit_bps // len(flows)
 
 
 def _machine(facts: Facts) -> Machine:

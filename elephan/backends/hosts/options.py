@@ -11,6 +11,9 @@ from elephan.scenario.quantity import parse_rate, parse_span
 
 PPM = 1_000_000
 
+LEAST_TIME_NS = 100_000_000
+"""Least time of a run: what happens in less is the opening of its connections."""
+
 
 @dataclass(frozen=True)
 class HostOptions:
@@ -49,10 +52,13 @@ class HostOptions:
             pair = (names[0], names[1])
         if max_loss is not None and not 0 < max_loss < 1:
             raise InputError(f"--max-loss {max_loss:g}: a probability between 0 and 1, such as 0.01")
+        max_time_ns = _read("--max-time", max_time, parse_span, "a time such as 30s")
+        if max_time_ns is not None and max_time_ns < LEAST_TIME_NS:
+            raise InputError(f"--max-time {max_time}: at least 100ms, or nothing has happened when it ends")
         return cls(
             pair=pair,
             rate_limit_bps=_read("--rate-limit", rate_limit, parse_rate, "a rate such as 200Mbit/s"),
-            max_time_ns=_read("--max-time", max_time, parse_span, "a time such as 30s"),
+            max_time_ns=max_time_ns,
             max_rtt_ns=_read("--max-rtt", max_rtt, parse_span, "a time such as 200ms"),
             max_loss_ppm=None if max_loss is None else max(round(max_loss * PPM), 1),
             agreed=agreed,

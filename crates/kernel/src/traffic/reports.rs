@@ -5,8 +5,9 @@ use super::far_end::{FarCounters, FarEnd};
 use super::poll::Poll;
 use super::program::Program;
 use super::record::{Preamble, Record};
-use super::remote::{gone, Remote, EXCHANGES, EXCHANGES_LEAST, EXCHANGES_LONGEST};
+use super::remote::{gone, no_answer, Remote, EXCHANGES, EXCHANGES_LEAST, EXCHANGES_LONGEST};
 use super::report_link::{PING_INTERVAL, SILENCE};
+use super::sender::ConnectionState;
 use super::{allow_descriptors, Traffic, DESCRIPTORS};
 use crate::clock::{self, Clock};
 use crate::error::KernelError;
@@ -64,6 +65,22 @@ impl<'a> Traffic<'a> {
     /// Returns true if another agent has the client of a program.
     pub fn fetches(&self) -> bool {
         self.programs.iter().any(Program::is_fetched)
+    }
+
+    /// Finds a port that nothing has reached, though it was tried for long: what another port does tells nothing of it.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(super) fn check_ports(&self, now: Time) -> Result<(), KernelError> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let waits = |c: &&Connection| c.sender.standing == ConnectionState::Connecting;
+        for late in self.connections.iter().filter(waits).filter(|c| now.since(c.connecting_since) > remote.connect) {
+            // A SYN may be lost three times; a port that has answered once is open.
+            if !self.connections.iter().any(|other| other.to == late.to && other.far.came()) {
+                return Err(no_answer(remote.local, late.to, remote.connect.as_secs_f64()));
+            }
+        }
+        Ok(())
     }
 
     /// The end of the run: now; when all data had arrived before it, and a report took its time, when it had.
