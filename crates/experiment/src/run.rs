@@ -7,6 +7,7 @@ use crate::copy_study::CopyStudy;
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::error::RunError;
 use crate::metric::Metric;
+use crate::mixed_transport::MixedMaker;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::short_flows;
@@ -46,6 +47,10 @@ pub struct Progress {
 pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, RunError> {
     let run = ValidSimulation::new(ValidRun::new(spec)?)?;
     let (nodes, of_ends) = built_in_nodes(run)?;
+    if MixedMaker::is_needed(spec) {
+        let parts = Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes: vec![] };
+        return simulate_built(spec, build(run, parts)?, progress);
+    }
     let parts = Parts { maker: Algorithms::default(), nodes, of_ends, probes: vec![] };
     simulate_built(spec, build(run, parts)?, progress)
 }
@@ -92,6 +97,9 @@ fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
         run_to(&mut world, &mut net, limit, end, progress)?;
     }
     let captured = world.connections.capture.take().map(Capture::finish).transpose()?;
+    if captured.is_some() && MixedMaker::is_needed(spec) {
+        notes.push("the capture has no packets of flows over UDT".to_owned());
+    }
     notes.extend(world.environment.missed_events());
     if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
         notes.push(format!("the capture is full: {skipped} later packets are not in it"));
