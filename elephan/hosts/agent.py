@@ -28,6 +28,12 @@ FRAME_MOST = 16 * 2**20
 LENGTH_BYTES = 4
 """Of a frame's length, big-endian."""
 
+LEASE_S = 60
+"""Silence after which an agent takes this machine, or the network to it, for dead, and ends, s."""
+
+ALIVE_S = 10.0
+"""Time between two signs of life, s."""
+
 ANSWER_S = 20.0
 """Time for an answer that needs no run, s."""
 
@@ -119,8 +125,11 @@ class Agent:
         self.session = Session(host, agent_files())
         self._reader = threading.Thread(target=self._read, name=f"elephan-{host.name}", daemon=True)
         self._reader.start()
+        self._writing = threading.Lock()
+        self._closing = threading.Event()
         try:
-            self.hello = self.ask("hello", protocol=PROTOCOL)
+            self.hello = self.ask("hello", protocol=PROTOCOL, lease_s=LEASE_S)
+            threading.Thread(target=self._stay_alive, name=f"elephan-{host.name}-alive", daemon=True).start()
             if self.hello["version"] != version():
                 raise RunError(
                     f"{host.name}: its agent is of elephan {self.hello['version']}, and this is {version()}: "
@@ -146,8 +155,7 @@ class Agent:
         if self._fault is not None:
             raise self._fault
         try:
-            self.session.input.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
-            self.session.input.flush()
+            self._write(body)
         except (OSError, ValueError):
             raise self._ended() from None
         return reply
@@ -188,7 +196,22 @@ class Agent:
 
     def close(self, patience_s: float = 3.0) -> None:
         """End the channel, and so the agent and what it made on its host."""
+        self._closing.set()
         self.session.close(patience_s)
+
+    def _write(self, body: bytes) -> None:
+        with self._writing:
+            self.session.input.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+            self.session.input.flush()
+
+    def _stay_alive(self) -> None:
+        """Tell the agent that this side lives, until it is to end."""
+        while not self._closing.wait(ALIVE_S):
+            try:
+                self._write(b'{"id":0,"request":"alive"}')
+            except (OSError, ValueError):
+                # The reader finds the end of the channel, too, and says so.
+                return
 
     def _ended(self) -> ElephanError:
         if self._fault is None:

@@ -29,13 +29,16 @@ def lacking() -> str | None:
 
 
 @contextmanager
-def made(path: str) -> Iterator[testbed.Hosts]:
+def made(path: str, *, right_is_aarch64: bool = False) -> Iterator[testbed.Hosts]:
     """Two hosts on an emulated path with these lines of `[path]`; skips, with the reason, where they cannot be had."""
     problem = lacking()
     if problem is not None:
         pytest.skip(f"hosts: {problem}")
     # Not below pytest's folder, which each pytest that starts closes to the user without rights.
-    with tempfile.TemporaryDirectory(prefix="elephan-hosts-") as folder, testbed.hosts(Path(folder), path) as found:
+    with (
+        tempfile.TemporaryDirectory(prefix="elephan-hosts-") as folder,
+        testbed.hosts(Path(folder), path, right_is_aarch64=right_is_aarch64) as found,
+    ):
         yield found
 
 

@@ -39,6 +39,24 @@ shift
 exec "$@"
 """
 
+ELF_AARCH64 = (
+    r"\x7f\x45\x4c\x46\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00",
+    r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff",
+)
+"""Beginning of a program of aarch64 (ELF: e_ident, e_type, e_machine), and its mask."""
+
+AS_AARCH64 = """\
+set -e
+mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+echo ":aarch64:M::$1:$2:$3:F" >/proc/sys/fs/binfmt_misc/register
+mount --bind "$4" "$(command -v uname)"
+shift 4
+exec "$@"
+"""
+"""A host of aarch64: qemu-user runs its programs. The table of interpreters is that of a user namespace (Linux 6.7), so
+the machine's own stays; F loads the interpreter at once. Its root has no rights over the network.
+"""
+
 SCENARIO = """\
 [run]
 duration = "4s"
@@ -137,7 +155,7 @@ def where(command: str) -> str | None:
 
 
 @contextmanager
-def hosts(folder: Path, path: str, flow: str = "") -> Iterator[Hosts]:
+def hosts(folder: Path, path: str, flow: str = "", *, right_is_aarch64: bool = False) -> Iterator[Hosts]:
     """Make the hosts on an emulated path with these lines of `[path]`."""
     scenario = folder / "path.toml"
     scenario.write_text(SCENARIO.format(path=path) + flow)
@@ -151,7 +169,7 @@ def hosts(folder: Path, path: str, flow: str = "") -> Iterator[Hosts]:
         try:
             keys(folder)
             for number, name in enumerate(("left", "right")):
-                made.append(sshd(folder, name, opened.place, number))
+                made.append(sshd(folder, name, opened.place, number, as_aarch64=right_is_aarch64 and number == 1))
             environment = front(folder, made)
             yield Hosts(made[0], made[1], opened, spec, folder, environment)
         finally:
@@ -167,7 +185,7 @@ def keys(folder: Path) -> None:
         subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
-def sshd(folder: Path, name: str, place: testbed.Site, number: int) -> End:
+def sshd(folder: Path, name: str, place: testbed.Site, number: int, *, as_aarch64: bool = False) -> End:
     """Start a host's sshd, and return when it listens."""
     namespace = place.names[number]
     own = folder / name
@@ -223,19 +241,43 @@ LogLevel ERROR
 """
     )
     (folder / "key-user.pub").chmod(0o644)
+    words = ["sh", "-c", THERE, "sh", str(own), str(where("sshd")), "-D", "-e", "-f", str(config)]
+    if as_aarch64:
+        words = aarch64(own, words)
     process = subprocess.Popen(
-        [
-            *("ip", "netns", "exec", namespace, "unshare", "--mount", "sh", "-c", THERE, "sh", str(own)),
-            *(str(where("sshd")), "-D", "-e", "-f", str(config)),
-        ],
-        stdin=subprocess.DEVNULL,
+        ["ip", "netns", "exec", namespace, "unshare", "--mount", *words],
+        stdin=subprocess.PIPE if as_aarch64 else subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=(own / "sshd.log").open("wb"),
         start_new_session=True,
     )
+    if as_aarch64:
+        begin_there(process)
     end = End(name, namespace, own, far, testbed.ADDRESSES[number], process)
     waited(lambda: ":2222" in end.run("ss", "-tlnH").stdout, lambda: (own / "sshd.log").read_text())
     return end
+
+
+def aarch64(folder: Path, words: list[str]) -> list[str]:
+    """Return the command line that runs `words` on a host of aarch64; it waits for `begin_there`."""
+    real, shown = folder / "uname.real", folder / "uname"
+    shutil.copy(str(where("uname")), real)
+    shown.write_text(f'#!/bin/sh\nif [ "$*" = -m ]; then echo aarch64; else exec {real} "$@"; fi\n')
+    shown.chmod(0o755)
+    there = ["sh", "-c", AS_AARCH64, "sh", *ELF_AARCH64, str(where("qemu-aarch64-static")), str(shown), *words]
+    # exec, once the ids are mapped: a root that starts a program has all capabilities of the namespace.
+    return ["unshare", "--user", "--mount", "sh", "-c", 'read -r go; exec "$@"', "sh", *there]
+
+
+def begin_there(process: subprocess.Popen[bytes]) -> None:
+    """Map all ids of a new user namespace to themselves, and let its process go on."""
+    assert process.stdin is not None
+    own = os.readlink("/proc/self/ns/user")
+    waited(lambda: os.readlink(f"/proc/{process.pid}/ns/user") != own)
+    for kind in ("uid", "gid"):
+        Path(f"/proc/{process.pid}/{kind}_map").write_text("0 0 65536\n")
+    process.stdin.write(b"go\n")
+    process.stdin.close()
 
 
 def front(folder: Path, ends: list[End]) -> dict[str, str]:

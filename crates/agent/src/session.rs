@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Version of the protocol: docs/design/agent.md.
 pub const PROTOCOL: u32 = 1;
@@ -31,6 +32,8 @@ const DEPTH: usize = 16;
 #[serde(deny_unknown_fields)]
 struct Hello {
     protocol: u32,
+    /// Seconds of silence after which the front counts as gone.
+    lease_s: Option<u32>,
 }
 
 /// Keys of the request `stop`.
@@ -59,9 +62,14 @@ pub fn serve(from: impl Read + Send + 'static, into: impl Write + Send + 'static
     let reading = inputs.clone();
     // It ends with the process: nothing interrupts a read of standard input.
     thread::spawn(move || input::read_all(from, &reading));
-    let mut session = Session { output, inputs, greeted: false, files: Files::default(), run: None };
+    let mut session = Session { output, inputs, greeted: false, lease: None, files: Files::default(), run: None };
     let mut code = ExitCode::SUCCESS;
-    for input in received {
+    loop {
+        // The session has a sender, too: only the time can be over.
+        let Ok(input) = received.recv_timeout(session.lease.unwrap_or(Duration::MAX)) else {
+            eprintln!("elephan-agent: the front has been silent for its lease");
+            break;
+        };
         match input {
             Input::Request(request) => session.handle(request),
             Input::Ended { id, result } => session.finish(id, result),
@@ -90,6 +98,8 @@ struct Session {
     output: Output,
     inputs: SyncSender<Input>,
     greeted: bool,
+    /// A front whose machine or network has failed closes no channel.
+    lease: Option<Duration>,
     files: Files,
     run: Option<Running>,
 }
@@ -104,6 +114,9 @@ struct Running {
 impl Session {
     fn handle(&mut self, request: Request) {
         let id = request.id;
+        if request.name == "alive" {
+            return;
+        }
         let result = match request.name.as_str() {
             // Their answers come when they have ended.
             "run" if self.greeted && self.run.is_none() => match request.keys::<Run>() {
@@ -196,6 +209,7 @@ impl Session {
             return Err(AgentError::new(Kind::Version, text));
         }
         self.greeted = true;
+        self.lease = hello.lease_s.map(|seconds| Duration::from_secs(seconds.into()));
         let machine = std::env::consts::ARCH;
         Ok(json!({"protocol": PROTOCOL, "version": VERSION, "machine": machine, "pid": std::process::id()}))
     }

@@ -104,3 +104,18 @@ fn a_run_that_cannot_be_is_refused_with_its_reason() {
     let frames = json!({"kind": "constant_rate", "frame_bytes": 1000, "rate_bps": 1000, "credits": 3});
     wrong(&|keys| keys["spec"]["flows"][0]["workload"] = frames.clone(), "credits");
 }
+
+#[test]
+fn a_front_that_is_silent_for_its_lease_counts_as_gone_and_signs_of_life_prolong_it() {
+    let mut agent = Agent::start_silently(None);
+    let hello = agent.ask("hello", json!({"protocol": 1, "lease_s": 4}));
+    assert_eq!(hello["answer"]["protocol"], 1, "{hello}");
+    // Longer than the lease.
+    for _ in 0..10 {
+        let _ = rustix::thread::nanosleep(&rustix::thread::Timespec { tv_sec: 0, tv_nsec: 500_000_000 });
+        agent.send("alive", json!({}));
+    }
+    let answer = agent.ask("check", json!({}));
+    assert!(answer["answer"].is_object(), "signs of life have no answer, and it lives: {answer}");
+    assert!(agent.process.wait().expect("it ends").success(), "its input is open, and it has ended");
+}

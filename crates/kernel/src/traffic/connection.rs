@@ -245,7 +245,7 @@ impl Connection {
     }
 
     /// Returns what the kernel gave the sending end.
-    pub fn end_report(&mut self, name: &str) -> io::Result<EndReport> {
+    pub fn end_report(&mut self, name: &str) -> io::Result<Option<EndReport>> {
         EndReport::of(name, &self.sender.socket, &mut self.extremes)
     }
 
@@ -268,7 +268,7 @@ impl Connection {
         // that the emulator joined for one (a packet from a TUN device tells no number of segments). Both are below the
         // truth, but for duplicates that the receiver has yet to report.
         let heard = since(info.delivered(), start.delivered());
-        let counted = info.duplicates().map(|known| far.data_segments.saturating_sub(known));
+        let counted = far.data_segments.zip(info.duplicates()).map(|(all, known)| all.saturating_sub(known));
         // A real card's joined packets tell their number of segments, and the sender's count may hold the stream's end.
         let delivered = if more > 0 { counted.or(heard) } else { heard.max(counted) };
         counters.delivered_packets = delivered.map(|packets| packets.saturating_sub(more));
@@ -276,7 +276,7 @@ impl Connection {
         counters.retransmitted_segments = Some(u64::from(raw.total_retrans.saturating_sub(start.raw().total_retrans)));
         counters.retransmitted_bytes = info.bytes_retrans();
         counters.timeouts = since(info.timeouts(), start.timeouts());
-        counters.acks = Some(far.acks);
+        counters.acks = far.acks;
         counters.rtt = Rtt { mean: (self.srtt.0 > 0).then_some(self.srtt), min_us: info.min_rtt_us(), max_us: None };
         if let Some((netstat, before)) = &self.netstat {
             let recoveries = netstat.read()?.since(before);

@@ -75,16 +75,16 @@ pub struct EndReport {
 const TCPI_OPT_WSCALE: u8 = 4;
 
 impl EndReport {
-    /// The end of flow `flow` that is `socket`.
+    /// The end of flow `flow` that is `socket`; None where the kernel does not tell.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn of(flow: &str, socket: &Socket, extremes: &mut Extremes) -> io::Result<EndReport> {
-        let info = socket.info()?;
+    pub(crate) fn of(flow: &str, socket: &Socket, extremes: &mut Extremes) -> io::Result<Option<EndReport>> {
+        let Some(info) = socket.info_if_told()? else { return Ok(None) };
         extremes.note(&info);
         let raw = info.raw();
         let seconds = |us: u64| us as f64 / 1e6;
-        Ok(EndReport {
+        Ok(Some(EndReport {
             flow: flow.to_owned(),
             congestion_control: socket.congestion()?,
             send_buffer_bytes: socket.get(libc::SOL_SOCKET, libc::SO_SNDBUF)?,
@@ -103,6 +103,6 @@ impl EndReport {
             limited_by_receive_window_s: info.rwnd_limited_us().map(seconds),
             limited_by_send_buffer_s: info.sndbuf_limited_us().map(seconds),
             busy_s: info.busy_us().map(seconds),
-        })
+        }))
     }
 }

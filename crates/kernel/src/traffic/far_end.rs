@@ -10,10 +10,10 @@ use std::io;
 pub(crate) struct FarCounters {
     /// Payload that its application had taken.
     pub bytes: u64,
-    /// Segments with data that arrived.
-    pub data_segments: u64,
-    /// Segments without data that it sent.
-    pub acks: u64,
+    /// Segments with data that arrived; None where the kernel does not tell.
+    pub data_segments: Option<u64>,
+    /// Segments without data that it sent; None where the kernel does not tell.
+    pub acks: Option<u64>,
 }
 
 impl FarCounters {
@@ -22,10 +22,10 @@ impl FarCounters {
     /// # Errors
     /// The kernel's.
     pub fn of(socket: &Socket, bytes: u64) -> io::Result<FarCounters> {
-        let info = socket.info()?;
+        let Some(info) = socket.info_if_told()? else { return Ok(FarCounters { bytes, ..FarCounters::default() }) };
         let raw = info.raw();
         let acks = u64::from(raw.segs_out.saturating_sub(raw.data_segs_out));
-        Ok(FarCounters { bytes, data_segments: raw.data_segs_in.into(), acks })
+        Ok(FarCounters { bytes, data_segments: Some(raw.data_segs_in.into()), acks: Some(acks) })
     }
 }
 

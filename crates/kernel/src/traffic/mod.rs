@@ -263,7 +263,7 @@ impl<'a> Traffic<'a> {
                 return Ok(());
             }
             check(stop)?;
-            self.poll.wait(Span(left).min(NAP), &mut vec![]).map_err(|e| KernelError::machine("epoll_pwait2", e))?;
+            self.poll.wait(Span(left).min(NAP), &mut vec![]).map_err(|e| KernelError::machine("epoll", e))?;
         }
     }
 
@@ -280,7 +280,7 @@ impl<'a> Traffic<'a> {
         let next = self.handle_timers(clock, progress)?;
         let now = clock.now();
         let left = if self.turns.is_empty() { next.min(limit).since(now).min(NAP) } else { Span::ZERO };
-        self.poll.wait(left, events).map_err(|e| KernelError::machine("epoll_pwait2", e))?;
+        self.poll.wait(left, events).map_err(|e| KernelError::machine("epoll", e))?;
         // Those first that were cut short: everyone's turn comes.
         let turns = std::mem::take(&mut self.turns);
         for (flow, end) in turns.into_iter().chain(events.drain(..)) {

@@ -208,7 +208,7 @@ impl Reception {
             wait = 0;
         }
         let mut events = vec![];
-        self.poll.wait(Span(wait), &mut events).map_err(|e| KernelError::machine("epoll_pwait2", e))?;
+        self.poll.wait(Span(wait), &mut events).map_err(|e| KernelError::machine("epoll", e))?;
         let turns = std::mem::take(&mut self.turns);
         for (place, end) in turns.into_iter().chain(events) {
             match end {
@@ -255,7 +255,10 @@ impl Reception {
         if now.saturating_sub(self.sampled_ns) >= SAMPLE.0 {
             self.sampled_ns = now;
             for flow in self.receivers.iter_mut().flatten().filter(|flow| !flow.is_lost) {
-                flow.extremes.note(&flow.socket.info().map_err(|e| KernelError::machine("TCP_INFO", e))?);
+                let info = flow.socket.info_if_told().map_err(|e| KernelError::machine("TCP_INFO", e))?;
+                if let Some(info) = info {
+                    flow.extremes.note(&info);
+                }
             }
         }
         Ok(())
@@ -279,7 +282,7 @@ impl Reception {
             });
             let (counters, end) = of_it.transpose().map_err(failed)?.unzip();
             all.push(counters);
-            self.ends.push(end);
+            self.ends.push(end.flatten());
         }
         let text = serde_json::to_string(&all).expect("counters are plain numbers");
         self.report(clock::monotonic_ns())?;

@@ -153,7 +153,7 @@ impl<'a> Traffic<'a> {
         for connection in &mut self.connections {
             connection.note_end();
             let name = &self.spec.flows[connection.flow].name;
-            let told = connection.far.came().then(|| connection.end_report(name).ok()).flatten();
+            let told = connection.far.came().then(|| connection.end_report(name).ok().flatten()).flatten();
             remote.ends.push(told);
         }
         self.stop_applications(end)?;

@@ -276,6 +276,15 @@ impl Socket {
         Info::of(self.fd())
     }
 
+    /// Returns the kernel's values of the connection; None where it has too few of them, as an emulated kernel may
+    /// (qemu-user). A receiver does without.
+    pub fn info_if_told(&self) -> io::Result<Option<Info>> {
+        match self.info() {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
     /// Its descriptor, to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
