@@ -13,6 +13,7 @@ from elephan.papers.verdict import Verdict, judge
 from evaluation.papers.tenge.background import gigabits_of, lost_of
 from evaluation.papers.tenge.burst import TIMES, burst_share, figure10, queue_share
 from evaluation.papers.tenge.recovery import Line, Recoveries
+from evaluation.papers.tenge.udt import transport_of
 
 
 def line(rates: list[float], interval_s: float = 0.1) -> Line:
@@ -96,3 +97,17 @@ def test_a_stream_of_a_fifth_bears_four_fifths_of_background_and_no_more(tmp_pat
     assert lost_of(borne) == 0 < lost_of(beyond)
     assert gigabits_of(borne) == pytest.approx(1.9, rel=0.01)
     assert gigabits_of(beyond) < 1.7
+
+
+def test_udt_fills_the_host_as_tcp_does(tmp_path: Path) -> None:
+    """A tenth of the rate and time of figure 11; the paper's numbers come from the whole."""
+    changes = [
+        "run.duration=4s",
+        "measure.warmup=2s",
+        "link.sender-port.bandwidth=547.8Mbit/s",
+        "link.line.bandwidth=929Mbit/s",
+    ]
+    results = elephan.run(folder() / "tenge" / "fig11.toml", changes, store=str(tmp_path / "store.sqlite"))
+    found = {transport_of(record): gigabits_of(record) for record in results.records}
+    assert found.keys() == {"tcp", "udt4", "udt-2003"}
+    assert all(0.53 < goodput < 0.548 for goodput in found.values()), found
