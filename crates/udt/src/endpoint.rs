@@ -165,6 +165,7 @@ impl Endpoint {
             return;
         }
         (self.heard, self.expirations) = (now, 1);
+        self.receive.hear(now);
         match segment {
             Segment::Data(data) => self.receive.handle_data(now, data, &mut self.out, &mut self.stats),
             Segment::Ack(ack) => {

@@ -37,6 +37,8 @@ pub(crate) struct Receive {
     ack_number: u64,
     history: VecDeque<(u64, u64, Time)>,
     next_ack: Time,
+    /// The last time that a packet of any kind came.
+    heard: Time,
     packets_since_ack: u64,
     light_acks: u64,
     next_nak: Time,
@@ -94,6 +96,7 @@ impl Receive {
             ack_number: 0,
             history: VecDeque::new(),
             next_ack: now + SYN,
+            heard: now,
             packets_since_ack: 0,
             light_acks: 1,
             next_nak: now + SYN,
@@ -113,6 +116,11 @@ impl Receive {
     /// The number that an acknowledgment expects: the first lost one, or the one after the last.
     fn expected(&self) -> u64 {
         self.base
+    }
+
+    /// A packet of any kind has come.
+    pub(crate) fn hear(&mut self, now: Time) {
+        self.heard = now;
     }
 
     pub(crate) fn handle_data(&mut self, now: Time, data: &Data, out: &mut VecDeque<Segment>, stats: &mut Stats) {
@@ -189,7 +197,8 @@ impl Receive {
         out: &mut VecDeque<Segment>,
         stats: &mut Stats,
     ) {
-        if self.has_news() && now >= self.next_ack {
+        let looks = self.heard == now || now >= self.looks_at();
+        if self.has_news() && now >= self.next_ack && looks {
             self.next_ack = now + SYN;
             (self.packets_since_ack, self.light_acks) = (0, 1);
             self.acknowledge(now, round_trip, out, stats);
@@ -197,6 +206,15 @@ impl Receive {
         if self.reports_again() && now >= self.next_nak {
             self.next_nak = now + Span::from_micros(round_trip.srtt_us).max(SYN);
             self.report_missing(now, round_trip, out, stats);
+        }
+    }
+
+    /// libudt looks at its timers when a packet comes, and where none has come for a SYN; in 2003 it looked all the
+    /// time.
+    fn looks_at(&self) -> Time {
+        match self.version {
+            Version::Udt2003 => self.next_ack,
+            Version::Udt4 => self.heard + SYN,
         }
     }
 
@@ -265,7 +283,7 @@ impl Receive {
 
     /// Returns the time at which [`Receive::handle_timeout`] has something to do.
     pub(crate) fn poll_timeout(&self) -> Time {
-        let ack = if self.has_news() { self.next_ack } else { Time::NEVER };
+        let ack = if self.has_news() { self.next_ack.max(self.looks_at()) } else { Time::NEVER };
         let nak = if self.reports_again() { self.next_nak } else { Time::NEVER };
         ack.min(nak)
     }
