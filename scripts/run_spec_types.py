@@ -85,7 +85,8 @@ def defaults(whole: dict[str, Any]) -> str:
         properties = definition.get("properties", {})
         given = {key: value["default"] for key, value in properties.items() if "default" in value}
         constant = name.removesuffix("Spec").upper()
-        if given and given.keys() == properties.keys():
+        # A key that may be absent has no default.
+        if given and given.keys() == set(definition.get("required", ())):
             imported.append(name)
             lines.append(f"{constant}: Final[{name}] = {given!r}\n")
         else:

@@ -111,7 +111,8 @@ def described(flow: dict[str, Any], spec: FlowSpec, labels: dict[int, str]) -> d
     transport = spec["transport"]
     label = labels.get(id(transport))
     if label is None:
-        label = labels[id(transport)] = label_of(transport)
+        udt = transport.get("udt")
+        label = labels[id(transport)] = label_of(transport) if udt is None else udt["version"]
     workload = spec["workload"]
     identity = {
         "name": spec["name"],

@@ -474,68 +474,8 @@ class TraceSpec(TypedDict):
     """Factor on all times, parts per million: 1_000_000 = as recorded, 2_000_000 = half as fast."""
 
 
-class TransportSpec(TypedDict):
-    """Transport of a flow. See `tcp::Config` for ranges and Linux's defaults."""
-
-    congestion_control: str
-    """Built-in algorithm's name, or the absolute path of a user's .c file."""
-    cwnd_clamp: int | None
-    """Segments; null = unlimited."""
-    delayed_ack: bool
-    """Delay ACKs."""
-    ecn: bool
-    """Negotiate ECN."""
-    fast_retransmit: bool
-    """Off: only the time-out repairs."""
-    frto: bool
-    """RFC 5682."""
-    initial_cwnd: int
-    """Segments."""
-    initial_ssthresh: int | None
-    """Segments; null = infinite."""
-    limited_transmit: bool
-    """RFC 3042."""
-    max_reordering: int
-    """Largest threshold that reordering may raise it to."""
-    mtu_bytes: int
-    """Largest IP packet, bytes."""
-    pacing: bool
-    """Pace always."""
-    parameters: dict[str, int]
-    """
-    Values of the algorithm's parameters by name; those absent keep the default. Fractions are handed over as the
-    integer that the parameter's declared unit asks for.
-    """
-    quickack_segments: int
-    """Segments acknowledged at once at the start."""
-    receive_autotuning: bool
-    """Grow the advertised window with use."""
-    recovery: RecoverySpec
-    """Loss detection and recovery."""
-    reordering: int
-    """Duplicate ACK threshold at the start."""
-    rto_max_ns: int
-    """ns."""
-    rto_min_ns: int
-    """ns."""
-    sack_compression: bool
-    """Hold back duplicate ACKs, with "rack"."""
-    send_buffer_bytes: int | None
-    """Send buffer, bytes; null = unlimited."""
-    slow_start_after_idle: bool
-    """Restart after idle."""
-    timestamps: bool
-    """Negotiate timestamps."""
-    undo: bool
-    """Take back reductions that were proven wrong."""
-    window_bound: bool
-    """Bound the shift to RFC 7323's 14, a window of 1.07 GB; if not, to 15."""
-    window_bytes: int
-    """Receive window limit, bytes."""
-    window_scale: int | None
-    """Forced shift."""
-    window_scaling: bool
-    """Negotiate window scaling."""
+UdtVersionSpec: TypeAlias = Literal["udt-2003", "udt4"]
+"""Version of UDT."""
 
 
 class AtSpec(TypedDict):
@@ -772,31 +712,6 @@ class PathMitigationSpec(TypedDict):
     """Path of the flows over IP: links for data."""
 
 
-class ShortFlowsSpec(TypedDict):
-    """TCP flows that begin at random (Poisson), each with an amount of data of its own. They are counted together."""
-
-    arrivals_per_ks: int
-    """Flows that begin in 1000 s, on average."""
-    destination: int
-    """Receiving node."""
-    name: str
-    """Name, unique."""
-    return_route: list[int]
-    """Links for ACKs, in order."""
-    route: list[int]
-    """Links for data, in order."""
-    sizes: SizesSpec
-    """Bytes of each."""
-    source: int
-    """Sending node."""
-    start_ns: int
-    """First begin of a flow, ns."""
-    stop_ns: int | None
-    """Last begin of a flow, ns; null = the end of the run."""
-    transport: TransportSpec
-    """Transport."""
-
-
 class TraceSourceSpec(TypedDict):
     """Requests of a block trace."""
 
@@ -813,6 +728,13 @@ class TraceSourceSpec(TypedDict):
 
 SourceSpec: TypeAlias = MixSourceSpec | PostmarkSourceSpec | TraceSourceSpec
 """Source of the requests."""
+
+
+class UdtSpec(TypedDict):
+    """UDT."""
+
+    version: UdtVersionSpec
+    """Version."""
 
 
 class ReplicateSpec(TypedDict):
@@ -980,33 +902,6 @@ class EventSpec(TypedDict):
     """Time or condition."""
 
 
-class FlowSpec(TypedDict):
-    """One TCP connection and its workload."""
-
-    destination: int
-    """Receiving node."""
-    distribution: NotRequired[DistributionSpec]
-    """Owner of the workload: each connection, or the group; absent = each."""
-    group: int
-    """Connections of one flow entry share their group: metrics are added up over it. Index from 0."""
-    name: str
-    """Name, unique: `name` or `name.3` for the third connection of a flow entry."""
-    return_route: list[int]
-    """Links for ACKs, in order."""
-    route: list[int]
-    """Links for data, in order."""
-    source: int
-    """Sending node."""
-    start_ns: int
-    """Opening of the connection, ns."""
-    stop_ns: int | None
-    """Last write of the application, ns; null = the end of its workload."""
-    transport: TransportSpec
-    """Transport."""
-    workload: WorkloadSpec
-    """Workload."""
-
-
 class ManagerSpec(TypedDict):
     """The operator's policy; see `te::Policy`."""
 
@@ -1052,6 +947,127 @@ class ManagerSpec(TypedDict):
     """One packet in so many is sampled; 1 = all are counted."""
     volume_bytes: int
     """Volume of an elephant, bytes of IP packets."""
+
+
+class TransportSpec(TypedDict):
+    """Transport of a flow: TCP, or UDT where `udt` says so. See `tcp::Config` for ranges and Linux's defaults."""
+
+    congestion_control: str
+    """Built-in algorithm's name, or the absolute path of a user's .c file."""
+    cwnd_clamp: int | None
+    """Segments; null = unlimited."""
+    delayed_ack: bool
+    """Delay ACKs."""
+    ecn: bool
+    """Negotiate ECN."""
+    fast_retransmit: bool
+    """Off: only the time-out repairs."""
+    frto: bool
+    """RFC 5682."""
+    initial_cwnd: int
+    """Segments."""
+    initial_ssthresh: int | None
+    """Segments; null = infinite."""
+    limited_transmit: bool
+    """RFC 3042."""
+    max_reordering: int
+    """Largest threshold that reordering may raise it to."""
+    mtu_bytes: int
+    """Largest IP packet, bytes."""
+    pacing: bool
+    """Pace always."""
+    parameters: dict[str, int]
+    """
+    Values of the algorithm's parameters by name; those absent keep the default. Fractions are handed over as the
+    integer that the parameter's declared unit asks for.
+    """
+    quickack_segments: int
+    """Segments acknowledged at once at the start."""
+    receive_autotuning: bool
+    """Grow the advertised window with use."""
+    recovery: RecoverySpec
+    """Loss detection and recovery."""
+    reordering: int
+    """Duplicate ACK threshold at the start."""
+    rto_max_ns: int
+    """ns."""
+    rto_min_ns: int
+    """ns."""
+    sack_compression: bool
+    """Hold back duplicate ACKs, with "rack"."""
+    send_buffer_bytes: int | None
+    """Send buffer, bytes; null = unlimited."""
+    slow_start_after_idle: bool
+    """Restart after idle."""
+    timestamps: bool
+    """Negotiate timestamps."""
+    udt: NotRequired[UdtSpec]
+    """
+    UDT in place of TCP: of the keys above, `mtu_bytes`, `window_bytes` and `send_buffer_bytes` hold for it;
+    absent = TCP.
+    """
+    undo: bool
+    """Take back reductions that were proven wrong."""
+    window_bound: bool
+    """Bound the shift to RFC 7323's 14, a window of 1.07 GB; if not, to 15."""
+    window_bytes: int
+    """Receive window limit, bytes."""
+    window_scale: int | None
+    """Forced shift."""
+    window_scaling: bool
+    """Negotiate window scaling."""
+
+
+class FlowSpec(TypedDict):
+    """One TCP connection and its workload."""
+
+    destination: int
+    """Receiving node."""
+    distribution: NotRequired[DistributionSpec]
+    """Owner of the workload: each connection, or the group; absent = each."""
+    group: int
+    """Connections of one flow entry share their group: metrics are added up over it. Index from 0."""
+    name: str
+    """Name, unique: `name` or `name.3` for the third connection of a flow entry."""
+    return_route: list[int]
+    """Links for ACKs, in order."""
+    route: list[int]
+    """Links for data, in order."""
+    source: int
+    """Sending node."""
+    start_ns: int
+    """Opening of the connection, ns."""
+    stop_ns: int | None
+    """Last write of the application, ns; null = the end of its workload."""
+    transport: TransportSpec
+    """Transport."""
+    workload: WorkloadSpec
+    """Workload."""
+
+
+class ShortFlowsSpec(TypedDict):
+    """TCP flows that begin at random (Poisson), each with an amount of data of its own. They are counted together."""
+
+    arrivals_per_ks: int
+    """Flows that begin in 1000 s, on average."""
+    destination: int
+    """Receiving node."""
+    name: str
+    """Name, unique."""
+    return_route: list[int]
+    """Links for ACKs, in order."""
+    route: list[int]
+    """Links for data, in order."""
+    sizes: SizesSpec
+    """Bytes of each."""
+    source: int
+    """Sending node."""
+    start_ns: int
+    """First begin of a flow, ns."""
+    stop_ns: int | None
+    """Last begin of a flow, ns; null = the end of the run."""
+    transport: TransportSpec
+    """Transport."""
 
 
 class RunSpec(TypedDict):

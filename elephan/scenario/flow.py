@@ -84,6 +84,9 @@ class FlowSettings(Table):
         TRANSPORT["congestion_control"], examples=["reno", "./mine.c", {"name": "storage_friendly", "reduction": "1/8"}]
     )
     """A name that `elephan cc` lists, a C file of yours, or a table of `name` and parameters."""
+    transport: Literal["tcp", "udt4", "udt-2003"] = setting("tcp", examples=["udt4"])
+    """TCP; UDT4 as libudt 4.11; the UDT of 2003. UDT takes `window`, `mtu` and `send_buffer`, carries workloads without
+    sessions, and is simulated only: keys of TCP mean nothing to it."""
     workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "constant_rate", "load": "90%"}])
     """Data that the flow carries."""
     start: Span = setting("0s", examples=["5s"])
@@ -162,6 +165,8 @@ class FlowSettings(Table):
             raise wrong("a time after the start of the last connection", "stop")
         if self.stop is not None and getattr(self.workload, "duration", None) is not None:
             raise wrong("either stop or workload.duration, not both", "stop")
+        if self.transport != "tcp" and isinstance(self.workload, Iscsi | Fc | Fcp | Program):
+            raise wrong('"tcp": UDT carries bulk, constant_rate, replicate and short_flows', "transport")
         if isinstance(self.workload, Iscsi) and self.distribution == "each":
             raise wrong("absent: the connections of a session share its requests", "distribution")
         if isinstance(self.workload, Fc | Fcp):
@@ -199,7 +204,7 @@ class FlowSettings(Table):
 
 
 class Flow(FlowSettings):
-    """A TCP flow of one or more connections."""
+    """A flow of one or more connections."""
 
     name: Name | None = setting(None, examples=["backup"])
     """Unique name. When absent: flow1, flow2, ... by place."""

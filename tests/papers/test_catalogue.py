@@ -60,6 +60,7 @@ def test_parts_come_as_the_claims_name_their_files() -> None:
         "figure6",
         "figure7",
         "figure9",
+        "figure11",
     ]
 
 

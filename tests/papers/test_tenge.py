@@ -16,6 +16,7 @@ from evaluation.papers.tenge.burst import TIMES, burst_share, figure10, queue_sh
 from evaluation.papers.tenge.hosts import fit, goodput_of, raw_of
 from evaluation.papers.tenge.line import error_rate_of, frame_bytes_of
 from evaluation.papers.tenge.recovery import Line, Recoveries
+from evaluation.papers.tenge.udt import transport_of
 
 
 def line(rates: list[float], interval_s: float = 0.1) -> Line:
@@ -130,3 +131,17 @@ def test_the_paper_s_days_of_a_full_line_are_simulated(tmp_path: Path) -> None:
         bits = 8 * frame_bytes_of(record)
         # Twelve standard deviations: no chance decides.
         assert record.links[0]["fcs_errors"] == pytest.approx(bits * 1e-12, abs=12 * (bits * 1e-12) ** 0.5)
+
+
+def test_udt_fills_the_host_as_tcp_does(tmp_path: Path) -> None:
+    """A tenth of the rate and time of figure 11; the paper's numbers come from the whole."""
+    changes = [
+        "run.duration=4s",
+        "measure.warmup=2s",
+        "link.sender-port.bandwidth=547.8Mbit/s",
+        "link.line.bandwidth=929Mbit/s",
+    ]
+    results = elephan.run(folder() / "tenge" / "fig11.toml", changes, store=str(tmp_path / "store.sqlite"))
+    found = {transport_of(record): gigabits_of(record) for record in results.records}
+    assert found.keys() == {"tcp", "udt4", "udt-2003"}
+    assert all(0.53 < goodput < 0.548 for goodput in found.values()), found

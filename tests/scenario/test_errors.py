@@ -110,6 +110,7 @@ ONE_KEY = [
     ("run=3", 'run = 3: a table, such as { key = "value" }'),
     ("flow.start=10s", 'flow.backup.start = "10s": every connection opened before the end of the run (run.duration)'),
     ("flow.stop=0s", 'flow.backup.stop = "0s": a time after the start of the last connection'),
+    ("flow.transport=quic", 'flow.backup.transport = "quic": one of "tcp", "udt4", "udt-2003"'),
     ("flow.window=8M", 'flow.backup.window = "8M": "auto", or a size with a unit such as "8MB" or "64KiB"'),
     (
         "flow.window=2GB",

@@ -173,6 +173,17 @@ def test_windows(scenario: Load, overrides: list[str], window: int) -> None:
     assert spec(scenario, *overrides)["flows"][0]["transport"]["window_bytes"] == window
 
 
+def test_udt_is_a_transport_with_a_version_and_a_window_for_its_timer(scenario: Load) -> None:
+    tcp = spec(scenario)["flows"][0]["transport"]
+    assert "udt" not in tcp, "absent, so that stored runs keep their ids"
+    for version in ("udt4", "udt-2003"):
+        transport = spec(scenario, f"flow.transport={version}")["flows"][0]["transport"]
+        assert transport["udt"] == {"version": version}
+        # Twice what the line of 1 Gbit/s carries within the 10 ms of the timer of acknowledgments.
+        assert transport["window_bytes"] == tcp["window_bytes"] + 2 * 1_250_000
+        assert {**transport, "udt": None, "window_bytes": 0} == {**tcp, "udt": None, "window_bytes": 0}
+
+
 def test_an_automatic_window_does_not_limit_after_an_event_either(scenario: Load) -> None:
     text = BASE + "[[event]]\nat = '1s'\nbandwidth = '2Gbit/s'\nrtt = '134ms'\n"
     assert spec(scenario, text=text)["flows"][0]["transport"]["window_bytes"] == 9 * 8_375_000

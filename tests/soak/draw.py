@@ -266,7 +266,7 @@ def between_gateways(rng: random.Random, made: Table) -> Table:
     workload = scsi(rng, protocol) if rng.random() < 0.5 else frames(rng, protocol)
     if protocol == "fcip":
         workload["pairs"] = connections + rng.randint(0, 3)
-    return {key: value for key, value in made.items() if key not in ("distribution", "stagger")} | {
+    return {key: value for key, value in made.items() if key not in ("distribution", "stagger", "transport")} | {
         "workload": workload
     }
 
@@ -327,6 +327,8 @@ def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: li
         made["recovery"] = rng.choice(["newreno", "sack", "rack"])
     if made["workload"]["kind"] == "bulk" and not {"connections", "stop"} & made.keys() and rng.random() < 0.3:
         made["workload"] = program(rng)
+    if made["workload"]["kind"] in ("bulk", "constant_rate", "replicate") and rng.random() < 0.2:
+        made["transport"] = rng.choice(["udt4", "udt-2003"])
     return made
 
 

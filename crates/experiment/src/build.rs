@@ -74,6 +74,7 @@ pub fn build<M: TransportMaker, N: Node<M::Transport>>(
         probes,
         flow_series: FlowSeries::default(),
         series_interval: spec.measure.series_interval_ns.map(Span),
+        has_udt: crate::mixed_transport::MixedMaker::is_needed(spec),
     };
     set_first_timers(spec, &mut world, &mut net);
     Ok((world, net))

@@ -38,6 +38,8 @@ impl<T: Transport> Flow<T> {
     pub fn counters(&self) -> FlowCounters {
         let (sender, receiver) = (self.stats(Side::Sender), self.stats(Side::Receiver));
         let sampled = sender.rtt_samples > 0;
+        // UDT has neither duplicate ACKs nor probes, and takes no reduction back.
+        let of_tcp = |count: u64| self.spec.transport.udt.is_none().then_some(count);
         FlowCounters {
             received_bytes: self.received(Side::Receiver),
             delivered_packets: Some(receiver.data_segments_received),
@@ -45,11 +47,11 @@ impl<T: Transport> Flow<T> {
             retransmitted_segments: Some(sender.retransmitted_segments),
             retransmitted_bytes: Some(sender.retransmitted_bytes),
             dropped_packets: Some(self.dropped_packets[0] + self.dropped_packets[1]),
-            duplicate_acks: Some(sender.duplicate_acks_received),
+            duplicate_acks: of_tcp(sender.duplicate_acks_received),
             timeouts: Some(sender.timeouts),
             fast_retransmits: Some(sender.fast_retransmits),
-            tlp_probes: Some(sender.tlp_probes),
-            spurious_recoveries: Some(sender.spurious_undos()),
+            tlp_probes: of_tcp(sender.tlp_probes),
+            spurious_recoveries: of_tcp(sender.spurious_undos()),
             acks: Some(receiver.acks_sent),
             rtt: Rtt {
                 mean: sampled.then_some((sender.rtt_samples, sender.rtt_sum_us)),

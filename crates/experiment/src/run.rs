@@ -8,6 +8,7 @@ use crate::copy_study::CopyStudy;
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::error::RunError;
 use crate::metric::Metric;
+use crate::mixed_transport::MixedMaker;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::short_flows;
@@ -56,6 +57,10 @@ pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlo
         None => None,
     };
     let (nodes, of_ends) = built_in_nodes(run)?;
+    if MixedMaker::is_needed(spec) {
+        let parts = Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes: vec![] };
+        return simulate_built(spec, build(run, parts)?, progress);
+    }
     let parts = Parts { maker: Algorithms::default(), nodes, of_ends, probes: vec![] };
     let mut outcome = simulate_built(spec, build(run, parts)?, progress)?;
     outcome.notes.extend(needs_packets);
@@ -104,6 +109,9 @@ fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
         run_to(&mut world, &mut net, limit, end, progress)?;
     }
     let captured = world.connections.capture.take().map(Capture::finish).transpose()?;
+    if captured.is_some() && MixedMaker::is_needed(spec) {
+        notes.push("the capture has no packets of flows over UDT".to_owned());
+    }
     notes.extend(world.environment.missed_events());
     if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
         notes.push(format!("the capture is full: {skipped} later packets are not in it"));

@@ -3,7 +3,7 @@
 use congestion::INFINITE_SSTHRESH;
 use link::{Link, Packet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 /// Columns of the flow series; row i of every column belongs to one sample of one flow.
 #[derive(Default, Serialize, Deserialize)]
@@ -36,6 +36,26 @@ pub struct FlowSeries {
     /// Not part of its JSON: only the simulator has such flows.
     #[serde(skip)]
     pub reverse: ReverseSeries,
+    /// UDT's part, if any flow of the run is over UDT: as many rows. Not part of its JSON either.
+    #[serde(skip)]
+    pub udt: UdtSeries,
+}
+
+/// Columns that only flows over UDT have.
+#[derive(Default)]
+pub struct UdtSeries {
+    /// Rate at which full IP packets go out, bit/s; NaN for a flow over TCP
+    pub sending_rate_bps: Vec<f64>,
+    /// packets reported lost that wait to be sent again
+    pub lost_packets: Vec<u64>,
+}
+
+impl UdtSeries {
+    /// Adds a row for each flow that was sampled; None: it is over TCP.
+    pub fn sample(&mut self, sample: Option<UdtSample>) {
+        self.sending_rate_bps.push(sample.map_or(f64::NAN, |sample| sample.sending_rate.0 as f64));
+        self.lost_packets.push(sample.map_or(0, |sample| sample.lost_packets));
+    }
 }
 
 /// Columns of the data that the other end of a connection sends.
@@ -114,6 +134,7 @@ impl FlowSeries {
             lag_s: first(&mut self.lag_s, rows),
             lag_bytes: first(&mut self.lag_bytes, rows),
             reverse: ReverseSeries::default(),
+            udt: UdtSeries::default(),
         }
     }
 
@@ -177,6 +198,17 @@ pub struct SenderSample {
     pub srtt: Option<Span>,
     /// Payload sent and not acknowledged, bytes.
     pub in_flight_bytes: u64,
+    /// Values that only a sender of UDT has.
+    pub udt: Option<UdtSample>,
+}
+
+/// The values of a sender of UDT beyond those of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UdtSample {
+    /// Rate at which full IP packets go out.
+    pub sending_rate: Rate,
+    /// Packets reported lost that wait to be sent again.
+    pub lost_packets: u64,
 }
 
 impl ReverseSeries {

@@ -71,6 +71,7 @@ impl Transport for Endpoint {
             ssthresh_packets: ssthresh(control.snd_ssthresh),
             srtt: self.srtt(),
             in_flight_bytes: self.in_flight_bytes(),
+            udt: None,
         }
     }
     fn prepare(&mut self, now: Time, preparation: &Preparation) -> Option<CwndReduction> {

@@ -18,4 +18,5 @@ mod mitigations;
 mod moves;
 mod runs;
 mod striped;
+mod udt;
 mod windows_over_time;

@@ -193,6 +193,11 @@ fn flow_columns(py: Python<'_>, series: FlowSeries) -> PyResult<Py<PyDict>> {
     }
     columns.set_item("lag_s", series.lag_s.into_pyarray(py))?;
     columns.set_item("lag_bytes", series.lag_bytes.into_pyarray(py))?;
+    let udt = series.udt;
+    if !udt.sending_rate_bps.is_empty() {
+        columns.set_item("sending_rate_bps", udt.sending_rate_bps.into_pyarray(py))?;
+        columns.set_item("lost_packets", udt.lost_packets.into_pyarray(py))?;
+    }
     let reverse = series.reverse;
     if !reverse.cwnd_packets.is_empty() {
         columns.set_item("reverse_cwnd_packets", reverse.cwnd_packets.into_pyarray(py))?;

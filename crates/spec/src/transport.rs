@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tcp::config::{Config, Recovery, WSCALE_MAX};
 
-/// Transport of a flow. See `tcp::Config` for ranges and Linux's defaults.
+/// Transport of a flow: TCP, or UDT where `udt` says so. See `tcp::Config` for ranges and Linux's defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(default)]
@@ -67,6 +67,39 @@ pub struct TransportSpec {
     pub fast_retransmit: bool,
     /// Segments; null = unlimited.
     pub cwnd_clamp: Option<u32>,
+    /// UDT in place of TCP: of the keys above, `mtu_bytes`, `window_bytes` and `send_buffer_bytes` hold for it; absent
+    /// = TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udt: Option<UdtSpec>,
+}
+
+/// UDT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UdtSpec {
+    /// Version.
+    pub version: UdtVersionSpec,
+}
+
+/// Version of UDT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum UdtVersionSpec {
+    /// The UDT of 2003.
+    #[serde(rename = "udt-2003")]
+    Udt2003,
+    /// UDT4, as libudt 4.11.
+    #[serde(rename = "udt4")]
+    Udt4,
+}
+
+impl UdtVersionSpec {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            UdtVersionSpec::Udt2003 => "udt-2003",
+            UdtVersionSpec::Udt4 => "udt4",
+        }
+    }
 }
 
 /// Loss detection and recovery.
@@ -163,6 +196,7 @@ impl Default for TransportSpec {
             frto,
             fast_retransmit,
             cwnd_clamp,
+            udt: None,
         }
     }
 }

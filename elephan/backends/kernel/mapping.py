@@ -211,6 +211,12 @@ def _route(transport: TransportSpec) -> str:
     return " ".join(words + ([] if transport["delayed_ack"] else ["quickack 1"]))
 
 
+def _protocol(transport: TransportSpec, _: Machine) -> None:
+    udt = transport.get("udt")
+    if udt is not None:
+        raise Refused(f'transport = "{udt["version"]}": the kernel has no UDT; run it on the backend sim')
+
+
 def _recovery(transport: TransportSpec, machine: Machine) -> None:
     if transport["recovery"] == "sack" and machine.release >= (6, 17):
         raise Refused(
@@ -253,4 +259,10 @@ def _time_outs(transport: TransportSpec, machine: Machine) -> None:
         raise Refused(f"rto_max = {longest_ms}ms: {machine.name} has no TCP_RTO_MAX_MS (Linux 6.15): leave it at 120s")
 
 
-_CHECKS: tuple[Callable[[TransportSpec, Machine], None], ...] = (_recovery, _quick_acks, _switches, _time_outs)
+_CHECKS: tuple[Callable[[TransportSpec, Machine], None], ...] = (
+    _protocol,
+    _recovery,
+    _quick_acks,
+    _switches,
+    _time_outs,
+)

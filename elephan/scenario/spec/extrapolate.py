@@ -40,6 +40,9 @@ def extrapolate_spec(document: Document, network: Network, flows: list[FlowSpec]
     workload = flows[0]["workload"]
     if workload["kind"] != "bulk" or workload["bytes"] is None:
         return None
+    if flows[0]["transport"].get("udt") is not None:
+        # The steady state was studied over TCP alone.
+        return None
     packets = workload["bytes"] // (flows[0]["transport"]["mtu_bytes"] - _HEADERS)
     if packets < PACKETS_MIN:
         return None

@@ -33,6 +33,8 @@ from elephan.scenario.workload import Bulk, ConstantRate, Replicate, ShortFlows
 from elephan.scenario.writes import arrivals_spec, sizes_spec
 
 _NS_PER_S = 1_000_000_000
+_SYN_NS = 10_000_000
+"""UDT's timer of acknowledgments."""
 
 
 def flow_specs(
@@ -157,6 +159,10 @@ def _transport_on(
     if flow.mtu is not None and flow.mtu > mtu_of_route:
         raise Problem(("flow", group, "mtu"), f"at most {mtu_of_route}B, the smallest MTU on the route")
     in_flight = max(_in_flight(network, queues, there, back, *extremes) for there, back in ways)
+    if flow.transport != "tcp":
+        # Acknowledgments wait for a timer: twice what arrives meanwhile is on its way beside the rest.
+        fastest_bps = max(min(extremes[0][index] for index in there) for there, _ in ways)
+        in_flight += 2 * fastest_bps * _SYN_NS // (8 * _NS_PER_S)
     return _transport(flow, base, group, _window(flow, in_flight), flow.mtu or mtu_of_route)
 
 
@@ -215,7 +221,7 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
     congestion, parameters = congestion_controls.resolve(
         flow.congestion_control, base, ("flow", group, "congestion_control")
     )
-    return {
+    spec: TransportSpec = {
         "congestion_control": congestion,
         "parameters": parameters,
         "recovery": flow.recovery,
@@ -245,6 +251,9 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
         "fast_retransmit": flow.fast_retransmit,
         "cwnd_clamp": flow.cwnd_clamp,
     }
+    if flow.transport != "tcp":
+        spec["udt"] = {"version": flow.transport}
+    return spec
 
 
 def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bps: int) -> WorkloadSpec:

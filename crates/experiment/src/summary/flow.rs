@@ -23,7 +23,9 @@ pub fn of_flow(
     let c = &flow.counters;
     let received = c.received_bytes;
     metrics.insert("name", Metric::Text(spec.name.clone()));
-    metrics.insert("congestion_control", Metric::Text(spec.transport.congestion_control.clone()));
+    let udt = spec.transport.udt.map(|udt| udt.version.name().to_owned());
+    let control = udt.unwrap_or_else(|| spec.transport.congestion_control.clone());
+    metrics.insert("congestion_control", Metric::Text(control));
     for (name, value) in [
         ("group", Some(spec.group as u64)),
         ("delivered_bytes", Some(received)),

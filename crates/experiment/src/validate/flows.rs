@@ -58,6 +58,18 @@ pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
     }
 }
 
+/// Checks that UDT carries the workload of `flow`, if that is its transport.
+pub fn check_udt(flow: &FlowSpec) -> Result<(), RunError> {
+    let is_session = matches!(flow.workload, WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_));
+    if flow.transport.udt.is_some() && is_session {
+        return Err(wrong(
+            flow,
+            "transport: iscsi, fc and fcp run over TCP; UDT carries bulk, constant_rate, replicate",
+        ));
+    }
+    Ok(())
+}
+
 /// Checks the settings of a simulated endpoint in `transport`, without opening a file. `before` is the transport that
 /// was found right last: most flows are alike.
 pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&TransportSpec>) -> Result<(), RunError> {

@@ -69,6 +69,7 @@ impl<'a> ValidSimulation<'a> {
             flows::check_transport(name, transport, before)?;
             before = Some(transport);
         }
+        run.flows.iter().try_for_each(flows::check_udt)?;
         for group in groups(&run.flows) {
             let session = group.iter().enumerate().find_map(|(index, flow)| match &flow.workload {
                 WorkloadSpec::Iscsi(spec) => Some((&group[index..], spec)),

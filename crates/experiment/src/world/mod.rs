@@ -40,6 +40,8 @@ pub struct World<M: TransportMaker, N> {
     pub probes: Vec<Box<dyn Probe>>,
     pub flow_series: FlowSeries,
     pub series_interval: Option<Span>,
+    /// A flow is over UDT.
+    pub has_udt: bool,
 }
 
 /// A run at one time, as probes see it.
@@ -191,6 +193,9 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
                 lag,
                 lag_bytes,
             });
+            if self.has_udt {
+                self.flow_series.udt.sample(sample.udt);
+            }
             let back = flow.received(Side::Sender);
             if !self.nodes.is_empty() {
                 let again = flow.stats(Side::Receiver).retransmitted_segments;
@@ -224,10 +229,16 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         let of = &mut self.connections;
         let flow = &mut of.flows[index];
         flow.armed[side as usize] = Time::NEVER;
+        let before = flow.receiver.bytes_received();
         flow.endpoint(side).handle_timeout(now);
-        match flow.nodes[side as usize] {
-            Some(node) => self.nodes.handle_transport_timeout(now, node, (index, side), of, net),
-            None => of.pump(now, index, side, net),
+        if let Some(node) = flow.nodes[side as usize] {
+            return self.nodes.handle_transport_timeout(now, node, (index, side), of, net);
+        }
+        // A receiver of UDT hands over what it has when its timer fires.
+        let news = flow.workload.watches_delivery && flow.receiver.bytes_received() != before;
+        of.pump(now, index, side, net);
+        if news {
+            self.handle_delivered(now, index, net);
         }
     }
 

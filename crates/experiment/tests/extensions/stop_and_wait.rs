@@ -117,7 +117,7 @@ impl Transport for StopAndWait {
     }
     fn sample(&self) -> SenderSample {
         let in_flight_bytes = self.unacknowledged().min(PAYLOAD);
-        SenderSample { cwnd_packets: 1, ssthresh_packets: None, srtt: None, in_flight_bytes }
+        SenderSample { cwnd_packets: 1, ssthresh_packets: None, srtt: None, in_flight_bytes, udt: None }
     }
 }
 

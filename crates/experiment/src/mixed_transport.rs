@@ -1,0 +1,256 @@
+//! A transport that is TCP for some flows and UDT for others. Runs over TCP alone do without it.
+
+use crate::capture::Capture;
+use crate::error::RunError;
+use crate::packet::Packet;
+use crate::sender_command::Preparation;
+use crate::series::SenderSample;
+use crate::tcp_config::Algorithms;
+use crate::tcp_pool::{Pool, Template};
+use crate::transport::{SegmentPool, Transport, TransportMaker};
+use crate::udt_pool::{UdtPool, UdtTemplate};
+use crate::udt_transport::UdtMaker;
+use crate::workload::SendingEnd;
+use spec::{FlowSpec, RunSpec};
+use tcp::{CwndReduction, Stats, Train};
+use units::Time;
+
+/// An end of a connection over either.
+#[allow(clippy::large_enum_variant, reason = "a flow has two of them, and they stay where they are")]
+pub enum MixedEndpoint {
+    Tcp(tcp::Endpoint),
+    Udt(udt::Endpoint),
+}
+
+/// A segment of TCP or a packet of UDT.
+#[derive(Clone, Copy)]
+#[allow(clippy::large_enum_variant, reason = "it is a plain value that is used again for every packet")]
+pub enum MixedSegment {
+    Tcp(tcp::segment::Segment),
+    Udt(udt::Segment),
+}
+
+impl Default for MixedSegment {
+    fn default() -> MixedSegment {
+        MixedSegment::Tcp(tcp::segment::Segment::default())
+    }
+}
+
+impl MixedSegment {
+    /// Room for a segment of TCP.
+    fn tcp(&mut self) -> &mut tcp::segment::Segment {
+        loop {
+            match self {
+                MixedSegment::Tcp(segment) => return segment,
+                MixedSegment::Udt(_) => *self = MixedSegment::default(),
+            }
+        }
+    }
+
+    /// Room for a packet of UDT.
+    fn udt(&mut self) -> &mut udt::Segment {
+        loop {
+            match self {
+                MixedSegment::Udt(segment) => return segment,
+                MixedSegment::Tcp(_) => *self = MixedSegment::Udt(udt::Segment::default()),
+            }
+        }
+    }
+}
+
+/// Hands a call on to the end of whichever transport.
+macro_rules! each {
+    ($end:expr, $inner:ident => $call:expr) => {
+        match $end {
+            MixedEndpoint::Tcp($inner) => $call,
+            MixedEndpoint::Udt($inner) => $call,
+        }
+    };
+}
+
+impl SendingEnd for MixedEndpoint {
+    fn write(&mut self, now: Time, bytes: u64) -> u64 {
+        each!(self, end => end.write(now, bytes))
+    }
+    fn close(&mut self, now: Time) {
+        each!(self, end => end.close(now));
+    }
+    fn discard_unsent(&mut self, now: Time) {
+        each!(self, end => SendingEnd::discard_unsent(end, now));
+    }
+    fn bytes_written(&self) -> u64 {
+        each!(self, end => end.bytes_written())
+    }
+    fn is_established(&self) -> bool {
+        each!(self, end => SendingEnd::is_established(end))
+    }
+    fn unacknowledged(&self) -> u64 {
+        each!(self, end => SendingEnd::unacknowledged(end))
+    }
+    fn has_room(&self, unsent: u64) -> bool {
+        each!(self, end => SendingEnd::has_room(end, unsent))
+    }
+}
+
+impl Transport for MixedEndpoint {
+    type Segment = MixedSegment;
+    type Pool = MixedPool;
+
+    fn connect(&mut self, now: Time) {
+        each!(self, end => end.connect(now));
+    }
+    fn abort(&mut self, now: Time) {
+        each!(self, end => end.abort(now));
+    }
+    fn handle_segment(&mut self, now: Time, segment: &MixedSegment) {
+        match (self, segment) {
+            (MixedEndpoint::Tcp(end), MixedSegment::Tcp(segment)) => end.handle_segment(now, segment),
+            (MixedEndpoint::Udt(end), MixedSegment::Udt(segment)) => end.handle_segment(now, segment),
+            _ => unreachable!("both ends of a flow have one transport"),
+        }
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        each!(self, end => end.handle_timeout(now));
+    }
+    fn poll_train(&mut self, now: Time, segment: &mut MixedSegment) -> Train {
+        match self {
+            MixedEndpoint::Tcp(end) => Transport::poll_train(end, now, segment.tcp()),
+            MixedEndpoint::Udt(end) => Transport::poll_train(end, now, segment.udt()),
+        }
+    }
+    fn is_idle(&self) -> bool {
+        each!(self, end => end.is_idle())
+    }
+    fn poll_timeout(&self) -> Time {
+        each!(self, end => end.poll_timeout())
+    }
+    fn bytes_received(&self) -> u64 {
+        each!(self, end => end.bytes_received())
+    }
+    fn read(&mut self, now: Time, bytes: u64) {
+        each!(self, end => Transport::read(end, now, bytes));
+    }
+    fn bytes_unsent(&self) -> u64 {
+        each!(self, end => end.bytes_unsent())
+    }
+    fn was_established(&self) -> bool {
+        each!(self, end => Transport::was_established(end))
+    }
+    fn is_closed(&self) -> bool {
+        each!(self, end => end.is_closed())
+    }
+    fn stats(&self) -> &Stats {
+        each!(self, end => end.stats())
+    }
+    fn sample(&self) -> SenderSample {
+        each!(self, end => end.sample())
+    }
+    fn prepare(&mut self, now: Time, preparation: &Preparation) -> Option<CwndReduction> {
+        each!(self, end => end.prepare(now, preparation))
+    }
+    fn restore(&mut self, now: Time) {
+        each!(self, end => end.restore(now));
+    }
+    fn capture(to: &mut Capture, now: Time, flow: usize, from_sender: bool, segment: &MixedSegment, count: u32) {
+        match segment {
+            MixedSegment::Tcp(segment) => tcp::Endpoint::capture(to, now, flow, from_sender, segment, count),
+            MixedSegment::Udt(segment) => udt::Endpoint::capture(to, now, flow, from_sender, segment, count),
+        }
+    }
+}
+
+/// Segments of both in flight.
+pub struct MixedPool {
+    /// By source: true if it sends UDT, as its first packet showed.
+    is_udt: Vec<bool>,
+    tcp: Pool,
+    udt: UdtPool,
+}
+
+/// A segment to be packed.
+#[allow(clippy::large_enum_variant, reason = "it lives as long as a call")]
+pub enum MixedTemplate {
+    Tcp(Template),
+    Udt(UdtTemplate),
+}
+
+impl SegmentPool for MixedPool {
+    type Segment = MixedSegment;
+    type Template = MixedTemplate;
+
+    fn new(sources: usize) -> MixedPool {
+        MixedPool { is_udt: vec![false; sources], tcp: Pool::new(sources), udt: UdtPool::new(sources) }
+    }
+    fn template(&mut self, segment: &MixedSegment, hop: u32, source: u32) -> MixedTemplate {
+        match segment {
+            MixedSegment::Tcp(segment) => MixedTemplate::Tcp(self.tcp.template(segment, hop, source)),
+            MixedSegment::Udt(segment) => {
+                self.is_udt[source as usize] = true;
+                MixedTemplate::Udt(self.udt.template(segment, hop, source))
+            }
+        }
+    }
+    fn pack(&mut self, template: &mut MixedTemplate) -> Packet {
+        match template {
+            MixedTemplate::Tcp(template) => self.tcp.pack(template),
+            MixedTemplate::Udt(template) => self.udt.pack(template),
+        }
+    }
+    fn unpack(&mut self, packet: Packet, segment: &mut MixedSegment) {
+        if self.is_udt[packet.source() as usize] {
+            self.udt.unpack(packet, segment.udt());
+        } else {
+            self.tcp.unpack(packet, segment.tcp());
+        }
+    }
+    fn is_current(&mut self, packet: Packet) -> bool {
+        if self.is_udt[packet.source() as usize] {
+            self.udt.is_current(packet)
+        } else {
+            self.tcp.is_current(packet)
+        }
+    }
+    fn discard(&mut self, packet: Packet) {
+        if self.is_udt[packet.source() as usize] {
+            self.udt.discard(packet);
+        } else {
+            self.tcp.discard(packet);
+        }
+    }
+    fn begin_connection(&mut self, source: u32) {
+        self.tcp.begin_connection(source);
+        self.udt.begin_connection(source);
+    }
+}
+
+/// Makes the ends of flows over whichever transport the flow asks for.
+pub struct MixedMaker {
+    tcp: Algorithms,
+    udt: UdtMaker,
+}
+
+impl MixedMaker {
+    /// A maker for `run`.
+    pub fn new(run: &RunSpec) -> MixedMaker {
+        MixedMaker { tcp: Algorithms::default(), udt: UdtMaker { seed: run.seed } }
+    }
+
+    /// Returns true if a flow of `run` is not over TCP.
+    pub fn is_needed(run: &RunSpec) -> bool {
+        let mut transports =
+            run.flows.iter().map(|flow| &flow.transport).chain(run.short_flows.iter().map(|entry| &entry.transport));
+        transports.any(|transport| transport.udt.is_some())
+    }
+}
+
+impl TransportMaker for MixedMaker {
+    type Transport = MixedEndpoint;
+
+    fn make(&mut self, flow: &FlowSpec, now: Time) -> Result<[MixedEndpoint; 2], RunError> {
+        Ok(if flow.transport.udt.is_some() {
+            self.udt.make(flow, now)?.map(MixedEndpoint::Udt)
+        } else {
+            self.tcp.make(flow, now)?.map(MixedEndpoint::Tcp)
+        })
+    }
+}
