@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -84,8 +85,9 @@ def check(
 ) -> None:
     """Say what a machine is: kernel, limits, network, clock, and what a run may do there.
 
-    The agent, a file of 2 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
+    The agent, a file of 4 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
     """
+    from elephan.backends.hosts import programs
     from elephan.hosts import Book, check
     from elephan.hosts.agent import connected
     from elephan.hosts.facts import address_of
@@ -98,23 +100,42 @@ def check(
             address = address_of(other)
     with connected(host) as agent:
         facts = check.facts_of(agent, address)
+        for_programs, lines = programs.look(agent), programs.as_lines(agent)
     if json_:
-        emit(json.dumps(check.as_json(facts), indent=1))
+        emit(json.dumps({**check.as_json(facts), "programs": for_programs}, indent=1))
         return
-    for line in check.as_lines(facts):
+    for line in [*check.as_lines(facts), *lines]:
         emit(line)
 
 
 @app.command()
 def clean(name: Name) -> None:
-    """Undo what runs that were killed have left on a machine: sysctls, congestion controls, old agents' files."""
+    """Undo what runs that were killed have left on a machine: sysctls, congestion controls, programs' folders, old
+    agents' files.
+    """
+    from elephan.errors import RunError
     from elephan.hosts import Book
     from elephan.hosts.agent import connected
+    from elephan.units import pluralize
 
     host = Book.read().find(name)
     with connected(host) as agent:
         done = agent.ask("clean")
-    for what in ("restored", "unregistered"):
+        older = agent.session.removed
+    for what in ("restored", "unregistered", "removed"):
         for one in done[what]:
             emit(f"{what} {one}")
-    emit(f"{host.name}: nothing is left" if not any(done.values()) else f"{host.name}: cleaned")
+    if older:
+        emit(f"removed {pluralize(older, 'file')} of older agents")
+    for one in done["changed_since"]:
+        emit(f"left as it is {one}: somebody has set it since")
+    # A run that goes on, or an agent that hangs: nobody else can tell.
+    problems = [*done["failed"], *(_held(one) for one in done["held"])]
+    if problems:
+        raise RunError(f"{host.name}: " + "; ".join(problems))
+    emit(f"{host.name}: cleaned" if older or any(done.values()) else f"{host.name}: nothing is left")
+
+
+def _held(living: Mapping[str, Any]) -> str:
+    process, changes = living["process"], ", ".join(living["changes"])
+    return f"{changes}: of a run that goes on (process {process}); if nobody waits for it: kill -9 {process} there"

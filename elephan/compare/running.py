@@ -146,6 +146,8 @@ class _Planned:
         self.base = base = load(file, changes)
         choices = chosen(congestion_controls, base.base)
         first = base.points()[0]
+        if not first.document.flow:
+            raise InputError(f"{base.file}: congestion controls are those of flows, and there is none: add [[flow]]")
         self.count = len(choices)
         self.flows = len(first.document.flow)
         self.seed = first.seed

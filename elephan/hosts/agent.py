@@ -16,17 +16,12 @@ from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts import boot
 from elephan.hosts.agents import agent_files
 from elephan.hosts.book import Host
+from elephan.hosts.frame import FRAME_MOST, LENGTH_BYTES, MalformedFrameError, frame_of
 from elephan.hosts.ssh import Session
 from elephan.printable import one_line
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the protocol."""
-
-FRAME_MOST = 16 * 2**20
-"""Bytes of a frame."""
-
-LENGTH_BYTES = 4
-"""Of a frame's length, big-endian."""
 
 LEASE_S = 60
 """Silence after which an agent takes this machine, or the network to it, for dead, and ends, s."""
@@ -122,6 +117,10 @@ class Agent:
         self._replies: dict[int, Reply] = {}
         self._next = 1
         self._fault: ElephanError | None = None
+        self._malformed: str | None = None
+        """Fault of the last frame, where it is none."""
+        self._has_read_all = False
+        """True once the channel has ended."""
         self.session = Session(host, agent_files())
         self._reader = threading.Thread(target=self._read, name=f"elephan-{host.name}", daemon=True)
         self._reader.start()
@@ -130,9 +129,9 @@ class Agent:
         try:
             self.hello = self.ask("hello", protocol=PROTOCOL, lease_s=LEASE_S)
             threading.Thread(target=self._stay_alive, name=f"elephan-{host.name}-alive", daemon=True).start()
-            if self.hello["version"] != version():
+            if (other := self.hello.get("version")) != version():
                 raise RunError(
-                    f"{host.name}: its agent is of elephan {self.hello['version']}, and this is {version()}: "
+                    f"{host.name}: its agent is of elephan {one_line(str(other))}, and this is {version()}: "
                     f"elephan hosts clean {host.name}"
                 )
         except BaseException:
@@ -173,17 +172,16 @@ class Agent:
 
     def dispatch(self, frame: Mapping[str, Any] | None) -> None:
         """Give a frame to its request; None is the end of the channel, which ends all of them."""
-        if frame is None:
+        reply = None if frame is None else self._replies.get(frame["id"])
+        if frame is None or reply is None:
+            if frame is not None:
+                # An error that belongs to no request: the agent could not read one, and ends.
+                error = frame.get("error", {"kind": "protocol", "text": "an answer to no request"})
+                self._fault = AgentError(self.host, error["kind"], error["text"])
             fault = self._ended()
             for reply in self._replies.values():
                 if not reply.has_ended:
                     reply.error = fault
-            return
-        reply = self._replies.get(frame.get("id", 0))  # type: ignore[assignment]  # None is tested for
-        if reply is None:
-            # An error that belongs to no request: the agent could not read one.
-            error = frame.get("error", {})
-            self._fault = AgentError(self.host, error.get("kind", "protocol"), error.get("text", "no such request"))
             return
         if "event" in frame:
             if frame["event"] == "progress":
@@ -215,25 +213,33 @@ class Agent:
 
     def _ended(self) -> ElephanError:
         if self._fault is None:
-            self._fault = self.session.fault()
+            if self._malformed is None:
+                self._fault = self.session.fault()
+            else:
+                self.session.close(0)
+                self._fault = RunError(f"{self.host.name}: its agent sent what is no frame: {self._malformed}")
         return self._fault
+
+    def deliver_to(self, inbox: Inbox) -> None:
+        """Have frames from now on in `inbox`, and the end of the channel, which may have come already."""
+        self.inbox = inbox
+        if self._has_read_all:
+            inbox.put(self, None)
 
     def _read(self) -> None:
         source = self.session.output
         try:
-            while True:
-                head = source.read(LENGTH_BYTES)
-                length = int.from_bytes(head, "big")
-                if len(head) < LENGTH_BYTES or length > FRAME_MOST:
-                    break
-                body = source.read(length)
-                if len(body) < length:
-                    break
-                self.inbox.put(self, json.loads(body))
+            while (found := frame_of(source)) is not None:
+                self.inbox.put(self, found)
+        except MalformedFrameError as fault:
+            self._malformed = str(fault)
         except (OSError, ValueError):
-            # Closed from this side, or no JSON: the end, either way.
+            # Closed from this side.
             pass
-        self.inbox.put(self, None)
+        finally:
+            # Before the inbox is looked up: see `deliver_to`.
+            self._has_read_all = True
+            self.inbox.put(self, None)
 
 
 @contextmanager
@@ -275,7 +281,7 @@ def together(hosts: list[Host], inbox: Inbox) -> list[Agent]:
         raise
     made = [agent for agent in agents if agent is not None]
     for agent in made:
-        agent.inbox = inbox
+        agent.deliver_to(inbox)
     return made
 
 

@@ -5,18 +5,19 @@ Port, key, jump host and all else of a destination come from the user's own ssh_
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
 import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from elephan.errors import InputError
-from elephan.printable import has_control
+from elephan.printable import has_control, one_line
 from elephan.scenario.hosts import HOST_NAME
 from elephan.scenario.toml import NotToml, format_key, format_value, parse
 
@@ -25,6 +26,8 @@ HEAD = "# Hosts of `elephan hosts`: add, list and remove change this file.\n"
 DESTINATION = re.compile(r"(?:[^@\s\-][^@\s]*@)?[^@\s\-][^@\s]*")
 """Of ssh(1): [user@]host, with host also an alias of ssh_config(5). None begins like an option."""
 
+
+BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
 PORTS_TEXT = "at least two ports such as 5000-5010"
 
@@ -100,39 +103,80 @@ class Book:
 
     def add(self, name: str, destination: str, address: str | None = None, ports: str | None = None) -> Host:
         """Add a host and write the file. Raises `InputError` for a name that is taken or text that is no host."""
-        if name in self._hosts:
-            there = self._hosts[name].destination
-            raise InputError(f"{name}: is {there} already; elephan hosts remove {name} forgets it")
         host = _checked(name, name, destination, address, ports)
-        self._write({**self._hosts, name: host})
+        with self._changed() as hosts:
+            if name in hosts:
+                there = hosts[name].destination
+                raise InputError(f"{name}: is {there} already; elephan hosts remove {name} forgets it")
+            hosts[name] = host
         return host
 
     def remove(self, name: str) -> Host:
         """Remove a host and write the file. Raises `InputError`."""
-        host = self.find(name)
-        self._write({known: one for known, one in self._hosts.items() if known != name})
+        # Before a folder is made for a book that is not there.
+        self.find(name)
+        with self._changed() as hosts:
+            host = self.find(name)
+            del hosts[name]
         return host
 
-    def _write(self, hosts: dict[str, Host]) -> None:
+    @contextmanager
+    def _changed(self) -> Iterator[dict[str, Host]]:
+        """Give the hosts of the file as it is now, to be changed, and write them; other commands wait meanwhile."""
+        # A link to a file elsewhere stays one.
+        file = Path(os.path.realpath(self.file))
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lock = _locked(file.with_name(f".{file.name}.lock"))
+        except OSError as error:
+            raise InputError(f"{self.file}: cannot be written: {error.strerror}") from error
+        try:
+            self._hosts = Book.read(self.file)._hosts
+            hosts = dict(self._hosts)
+            yield hosts
+            self._write(file, hosts)
+            self._hosts = hosts
+        finally:
+            # While it is locked: who waits for it finds that it is gone, and makes another one.
+            with suppress(OSError):
+                file.with_name(f".{file.name}.lock").unlink()
+            os.close(lock)
+
+    def _write(self, target: Path, hosts: dict[str, Host]) -> None:
         """Replace the file as a whole: a reader never sees half of it."""
         lines = [HEAD]
         for name, host in hosts.items():
             lines += [f"\n[{format_key(name)}]\n"]
             lines += [f"{key} = {format_value(value)}\n" for key, value in host.as_dict().items()]
-        folder = self.file.parent
         made = None
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            handle, made = tempfile.mkstemp(dir=folder, prefix=f".{self.file.name}-")
+            handle, made = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.writelines(lines)
-            os.replace(made, self.file)
+                file.flush()
+                os.fsync(handle)
+            os.replace(made, target)
         except OSError as error:
             if made is not None:
                 with suppress(OSError):
                     os.unlink(made)
             raise InputError(f"{self.file}: cannot be written: {error.strerror}") from error
-        self._hosts = hosts
+
+
+def _locked(path: Path) -> int:
+    """Return the open file at `path`, locked: the kernel lets go of it with the process. Raises `OSError`."""
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # The one that held it has removed it.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(path), os.fstat(lock)):
+                    return lock
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
 
 
 def _host(file: Path, name: str, entry: Any) -> Host:
@@ -158,11 +202,27 @@ def _checked(where: str, name: str, destination: str, address: str | None, ports
     if has_control(destination) or not DESTINATION.fullmatch(destination):
         raise InputError(f'{where}: "{destination}": a destination of ssh such as user@host')
     if address is not None:
-        try:
-            address = str(ipaddress.ip_address(address))
-        except ValueError:
-            raise InputError(f'{where}: address "{address}": an IPv4 or IPv6 address') from None
+        address = data_address(where, address)
     return Host(name, destination, address, None if ports is None else _ports(where, ports))
+
+
+def data_address(where: str, text: str) -> str:
+    """Return an address at which other hosts can reach one, as text. Raises `InputError`, with `where` in front."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise InputError(f'{where}: address "{one_line(text)}": an IPv4 or IPv6 address') from None
+    # One and the same; an IPv4 path to the kernels (RFC 4291, 2.5.5.2).
+    address = getattr(address, "ipv4_mapped", None) or address
+    kinds = {
+        "that of no machine": address.is_unspecified,
+        "that of a group of machines": address.is_multicast or address == BROADCAST,
+        "one on a single link, where an interface must be named": address.version == 6 and address.is_link_local,
+    }
+    for kind, is_one in kinds.items():
+        if is_one:
+            raise InputError(f'{where}: address "{text}": one at which other hosts reach it; this is {kind}')
+    return str(address)
 
 
 def _ports(where: str, text: str) -> tuple[int, int]:

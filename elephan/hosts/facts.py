@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import time
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from elephan.errors import InputError
 from elephan.hosts.agent import Agent
+from elephan.hosts.book import data_address
 
 CLOCK_SAMPLES = 5
 """Questions for a host's time; the one with the shortest round trip counts (as in NTP, RFC 5905, 10)."""
@@ -74,14 +74,14 @@ class Facts:
 def address_of(agent: Agent) -> str:
     """Return the address of a host's end of the path: the book's, else that at which SSH reached it.
 
-    Raises `InputError` when neither is known.
+    Raises `InputError` when neither is known, or other hosts cannot reach that.
     """
     found = agent.host.address or agent.session.server_address
     if found is None:
         raise InputError(
             f"{agent.host.name}: ssh does not say at which address it was reached: remove it, and add it with --address"
         )
-    return str(ipaddress.ip_address(found))
+    return data_address(agent.host.name, found)
 
 
 def own_address(facts: Facts, towards: str) -> str:

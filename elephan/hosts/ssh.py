@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO
 
+from elephan import units
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts import boot
 from elephan.hosts.book import Host
@@ -44,7 +45,7 @@ SAID_MOST = 64 * 1024
 """Bytes of a host's stderr that are kept, and of its stdout that may stand before the first line of ours."""
 
 BOOT_S = 120.0
-"""Time for the first steps on a host, s: the agent's file of 2 MB takes a minute at 300 kbit/s."""
+"""Time for each of the first steps on a host, s: a piece of the agent's file (`boot.PIECE`) takes it at 18 kbit/s."""
 
 
 class Session:
@@ -61,6 +62,15 @@ class Session:
         """Address at which this session reached the host; None where ssh(1) does not say, as through a command."""
         self.deployed = False
         """True if the agent's file was sent."""
+        self.removed = 0
+        """Files of older agents that were removed."""
+        self._step = "its login shell did not answer"
+        """Step that is waited for, as it would be said if it never ended."""
+        self._step_began_s = time.monotonic()
+        self._is_late = False
+        """True if it has taken too long."""
+        self._has_begun = threading.Event()
+        """Set once all steps are done, or one has failed."""
         self._agents = tuple(agents)
         self._said = bytearray()
         words = [
@@ -87,16 +97,14 @@ class Session:
         self.output: IO[bytes] = self._process.stdout
         self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
         self._listener.start()
-        watch = threading.Timer(BOOT_S, self._process.kill)
-        watch.daemon = True
-        watch.start()
+        threading.Thread(target=self._watch, name=f"elephan-{host.name}-boot", daemon=True).start()
         try:
             self._boot(agents)
         except BaseException:
             self.close(0)
             raise
         finally:
-            watch.cancel()
+            self._has_begun.set()
 
     @property
     def pid(self) -> int:
@@ -105,32 +113,61 @@ class Session:
 
     def _boot(self, agents: Mapping[str, boot.AgentFile]) -> None:
         passed = 0
+        content, sent = b"", 0
         while True:
             line = self.output.readline(SAID_MOST)
             passed += len(line)
-            if not line or passed > SAID_MOST:
+            if not line:
                 raise self.fault()
-            words = line.decode(errors="replace").split()
-            match words:
+            if passed > SAID_MOST:
+                who = f"{self.host.name} ({self.host.destination})"
+                raise RunError(f"{who}: its shell prints more than {SAID_MOST} bytes at its start (.bashrc?)")
+            match line.decode(errors="replace").split():
                 case [boot.MARK, "machine", machine, *connection]:
                     self.machine = machine
                     # SSH_CONNECTION: client's address and port, server's address and port (ssh(1)).
                     self.server_address = connection[2].partition("%")[0] if len(connection) == 4 else None
-                case [boot.MARK, "send"]:
-                    self._send(agents)
+                case [boot.MARK, "removed", count]:
+                    self.removed = int(count) if count.isdecimal() else 0
+                case [boot.MARK, "send", program, *_]:
+                    self.deployed = True
+                    content = self._packed(agents, program)
+                    sent = self._send(content, 0)
+                case [boot.MARK, "more"]:
+                    sent = self._send(content, sent)
                 case [boot.MARK, "start"]:
                     return
                 case _:
                     continue
 
-    def _send(self, agents: Mapping[str, boot.AgentFile]) -> None:
+    def _packed(self, agents: Mapping[str, boot.AgentFile], program: str) -> bytes:
         wanted = next(name for name, spelled in boot.SPELLINGS.items() if self.machine in spelled)
         try:
-            self.input.write(agents[wanted].path.read_bytes())
+            return boot.packed(agents[wanted], program)
+        except OSError as error:
+            raise RunError(f"{agents[wanted].path}: {error.strerror}") from error
+
+    def _send(self, content: bytes, first: int) -> int:
+        """Send the piece that begins at byte `first`, none at the end; return the next one's first byte."""
+        piece = content[first : first + boot.PIECE]
+        if piece:
+            came = f" after {units.size(first)}" if first else ""
+            self._step = f"{units.size(len(piece))} of the agent's file ({units.size(len(content))}) did not come{came}"
+        self._step_began_s = time.monotonic()
+        try:
+            self.input.write(b"%d\n" % len(piece) + piece)
             self.input.flush()
         except BrokenPipeError:
             raise self.fault() from None
-        self.deployed = True
+        return first + len(piece)
+
+    def _watch(self) -> None:
+        """End a session of which a step takes too long."""
+        while (left_s := self._step_began_s + BOOT_S - time.monotonic()) > 0:
+            if self._has_begun.wait(left_s):
+                return
+        self._is_late = True
+        self._process.kill()
 
     def fault(self) -> ElephanError:
         """Return the error of a session that has ended, or is to end; it is ended."""
@@ -141,6 +178,9 @@ class Session:
             code = self._process.wait(1.0)
         if code is None or code < 0:
             self.close(0)
+            if self._is_late:
+                who = f"{self.host.name} ({self.host.destination})"
+                return RunError(f"{who}: {self._step} within {BOOT_S:g} s: the way to it is slow, or it hangs")
             return RunError(f"{self.host.name} ({self.host.destination}): ssh was ended, or did not end in time")
         self._listener.join(1.0)
         return fault_of(self.host, code, self.said, self.machine, self._agents)

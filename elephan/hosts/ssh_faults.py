@@ -9,7 +9,7 @@ from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts.book import Host
 from elephan.printable import one_line
 
-NO_ROOM, NO_FOLDER, NO_AGENT, DAMAGED, NO_DIGEST = 91, 92, 93, 94, 95
+NO_ROOM, NO_FOLDER, NO_AGENT, DAMAGED, NO_DIGEST, NO_FILE = 91, 92, 93, 94, 95, 96
 """Exit codes of the first steps on a host (boot.py), beyond those of programs and shells."""
 
 NOT_EXECUTABLE, NOT_FOUND, OF_SSH = 126, 127, 255
@@ -38,6 +38,7 @@ def fault_of(host: Host, code: int | None, said: str, machine: str = "", agents:
         NO_AGENT: f"{who}: no agent for its machine type, {one_line(machine)}; this elephan has {known}",
         NO_DIGEST: f"{who}: has no sha256sum (coreutils, busybox), by which the agent's file is checked",
         NO_FOLDER: f"{who}: cannot make ~/.cache/elephan: {_last(said)}",
+        NO_FILE: f"{who}: {_last(said)} is no file, and is where the agent's file belongs: remove it there",
         DAMAGED: f"{who}: the agent's file arrived damaged, and was removed: try again",
         NOT_EXECUTABLE: f"{who}: may not run a program from ~/.cache/elephan (noexec?): {_last(said)}",
         NOT_FOUND: f"{who}: cannot start the agent: {_last(said)}",

@@ -100,7 +100,9 @@ def _direction(link: Mapping[str, Any], mtu_bytes: int) -> Direction:
         raise _refused(f"{name}: policer: netem has none: leave it out")
     # Its queue is one of packets, and counts the one that is being sent.
     packets = queue["limit_packets"] or -(-queue["limit_bytes"] // mtu_bytes)
-    line = ("rate", f"{link['rate_bps']}bit", str(-ETHERNET_BYTES), "limit", str(packets + 1))
+    framing = link.get("framing") or {}
+    overhead = framing.get("header_bytes", 0) + framing.get("gap_bytes", 0) - ETHERNET_BYTES
+    line = ("rate", f"{link['rate_bps']}bit", str(overhead), "limit", str(packets + 1))
     way = (*_delay(link), *_loss(name, link["loss"]), "limit", str(ROOM_PACKETS))
     return Direction(line, way, packets)
 

@@ -87,6 +87,8 @@ def spec_of(file: Path, overrides: Sequence[str]) -> tuple[RunSpec, str]:
     """
     specs = [point.to_spec() for point in load(file, overrides).points_looked_at()]
     spec = specs[0]
+    if not spec["flows"]:
+        raise InputError(f"{file}: a path is between the ends of a flow, and this scenario has none: add [[flow]]")
     if any(_network(other) != _network(spec) for other in specs[1:]):
         raise InputError(f"{file}: the sweep changes the path: choose one value with --set")
     if any(event["when"]["kind"] == "flow_reaches" for event in spec["events"]):

@@ -40,6 +40,8 @@ class Entry:
     flows: Sequence[Mapping[str, Any]]
     rate_bps: int
     """Rate of the slowest link of its route."""
+    framing_bytes: int
+    """Bytes that that link adds to a full packet."""
     rtt_s: float
     """Propagation delay there and back, s."""
 
@@ -54,7 +56,7 @@ class Entry:
         tcp = self.specs[0]["transport"]
         mtu = int(tcp["mtu_bytes"])
         headers = TCP_IP_BYTES + (TIMESTAMP_BYTES if tcp["timestamps"] else 0)
-        return self.rate_bps * (mtu - headers) / mtu
+        return self.rate_bps * (mtu - headers) / (mtu + self.framing_bytes)
 
     @property
     def offered_bps(self) -> float | None:
@@ -92,8 +94,11 @@ def entries(record: Record) -> Iterator[Entry]:
         first = specs[0]
         name = re.sub(r"\.\d+$", "", first["name"]) if len(specs) > 1 else first["name"]
         rtt_ns = sum(links[index]["delay_ns"] for index in (*first["route"], *first["return_route"]))
-        rate = min(links[index]["rate_bps"] for index in first["route"])
-        yield Entry(name, specs, [record.flows[index] for index in indices], rate, rtt_ns / 1e9)
+        slowest = min((links[index] for index in first["route"]), key=lambda link: int(link["rate_bps"]))
+        framing: Mapping[str, Any] = slowest.get("framing") or {}
+        added = int(framing.get("header_bytes", 0)) + int(framing.get("gap_bytes", 0))
+        flows = [record.flows[index] for index in indices]
+        yield Entry(name, specs, flows, int(slowest["rate_bps"]), added, rtt_ns / 1e9)
 
 
 def nothing_delivered(entry: Entry) -> list[str]:

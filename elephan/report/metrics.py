@@ -537,6 +537,10 @@ def _of_links() -> tuple[Metric, ...]:
         Metric("dropped_by_aqm", "by AQM", "packets", count, "lower", "Dropped early by RED, CoDel or FQ-CoDel."),
         Metric("dropped_by_loss", "by line", "packets", count, "lower", "Taken by the line's loss model."),
         Metric("dropped_by_outage", "by outage", "packets", count, "lower", "On the line when it went down."),
+        Metric(
+            "fcs_errors", "FCS errors", "frames", count, "lower", "On a `line`: damaged, found by the check sequence."
+        ),
+        Metric("undetected_errors_expected", "undetected", "frames", units.plain, "lower", "2^-32 of `fcs_errors`."),
         Metric("dropped_by_policer", "by policer", "packets", count, "lower", "Exceeded a policer, if there is one."),
         Metric("marked_packets", "marked", "packets", count, "neither", "Marked congestion experienced (RFC 3168)."),
         Metric("queue_max_packets", "queue max", "packets", count, "lower", "Longest queue, packets."),

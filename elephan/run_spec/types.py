@@ -89,27 +89,6 @@ ArrivalsSpec: TypeAlias = ConstantArrivalsSpec | PoissonArrivalsSpec | OnOffArri
 """Times at which writes are issued."""
 
 
-class BackgroundSpec(TypedDict):
-    """Traffic that does not react, on a route of its own."""
-
-    enabled: bool
-    """On before an event says so."""
-    name: str
-    """Name, unique."""
-    on_off_ns: list[int] | None
-    """Mean time on, ns, and mean time off, ns, both exponential; null = constantly on."""
-    packet_bytes: int
-    """Bytes of an IP packet."""
-    rate_bps: int
-    """Rate while on, bit/s of IP packets."""
-    route: list[int]
-    """Links, in order."""
-    start_ns: int
-    """First on, ns."""
-    stop_ns: int | None
-    """Last off, ns; null = the end of the run."""
-
-
 class CwndReductionSpec(TypedDict):
     """A reduction of the congestion window before a move."""
 
@@ -153,6 +132,17 @@ class ExtrapolateSpec(TypedDict):
 
 FcProtocolSpec: TypeAlias = Literal["ifcp", "fcip"]
 """Protocol between two gateways."""
+
+
+class FramingSpec(TypedDict):
+    """Bytes that a line adds to each IP packet."""
+
+    gap_bytes: int
+    """Bytes between two frames: preamble and gap, or a flag."""
+    header_bytes: int
+    """Bytes of the frame around its packet: headers, tags and check sequence."""
+    min_frame_bytes: int
+    """Shortest frame, bytes: a shorter one is padded."""
 
 
 class GatewaySpec(TypedDict):
@@ -240,11 +230,23 @@ class EveryNthLossSpec(TypedDict):
 
 
 class BitErrorRateSpec(TypedDict):
-    """Bit errors: a packet of b bits survives with (1 - p)^b."""
+    """Bit errors: a frame of b bits survives with (1 - p)^b."""
 
     kind: Literal["bit_error_rate"]
     probability_e18: int
     """Bit error probability, 10^-18."""
+
+
+class BitErrorBurstsSpec(TypedDict):
+    """Bit errors in bursts: a two-state Markov chain with one step per bit of a frame; the good state has no error."""
+
+    bad_to_good_e18: int
+    """Probability bad to good per bit, 10^-18."""
+    error_bad_e18: int
+    """Bit error probability in the bad state, 10^-18."""
+    good_to_bad_e18: int
+    """Probability good to bad per bit, 10^-18."""
+    kind: Literal["bit_error_bursts"]
 
 
 class LossListSpec(TypedDict):
@@ -256,7 +258,13 @@ class LossListSpec(TypedDict):
 
 
 LossSpec: TypeAlias = (
-    NoLossSpec | IndependentLossSpec | GilbertElliottLossSpec | EveryNthLossSpec | BitErrorRateSpec | LossListSpec
+    NoLossSpec
+    | IndependentLossSpec
+    | GilbertElliottLossSpec
+    | EveryNthLossSpec
+    | BitErrorRateSpec
+    | BitErrorBurstsSpec
+    | LossListSpec
 )
 """Loss model. Probabilities are parts per 10^12 (integers keep records equal on every machine)."""
 
@@ -633,6 +641,18 @@ class FcLoadSpec(TypedDict):
     """Payload of a frame: fixed or a mix, 1 to 2112 bytes."""
 
 
+class FramesSpec(TypedDict):
+    """
+    Frames of a source: a round of sizes over and over, each begun when its predecessor's time at the source's
+    rate is over.
+    """
+
+    framing: FramingSpec
+    """Frame around each, as the rate counts it."""
+    packets_bytes: list[int]
+    """IP packets of a round, bytes."""
+
+
 class HoldBufferSpec(TypedDict):
     """A delay line at the moving router; see `link::HoldBuffer`."""
 
@@ -657,6 +677,7 @@ LinkSpec = TypedDict(
     "LinkSpec",
     {
         "delay_ns": int,
+        "framing": NotRequired[FramingSpec],
         "from": int,
         "jitter": JitterSpec | None,
         "loss": LossSpec,
@@ -849,6 +870,29 @@ ActionSpec: TypeAlias = (
 """Change by an event."""
 
 
+class BackgroundSpec(TypedDict):
+    """Traffic that does not react, on a route of its own."""
+
+    enabled: bool
+    """On before an event says so."""
+    frames: NotRequired[FramesSpec]
+    """Frames by size, in place of packets that are all alike; left out where there are none."""
+    name: str
+    """Name, unique."""
+    on_off_ns: list[int] | None
+    """Mean time on, ns, and mean time off, ns, both exponential; null = constantly on."""
+    packet_bytes: int
+    """Bytes of an IP packet; with `frames` of the largest."""
+    rate_bps: int
+    """Rate while on, bit/s: of IP packets, or with `frames` of their frames and what lies between these."""
+    route: list[int]
+    """Links, in order."""
+    start_ns: int
+    """First on, ns."""
+    stop_ns: int | None
+    """Last off, ns; null = the end of the run."""
+
+
 class EventSpec(TypedDict):
     """One change."""
 
@@ -1031,6 +1075,8 @@ class RunSpec(TypedDict):
 
     background: list[BackgroundSpec]
     """Traffic without congestion control."""
+    closed_form: NotRequired[bool]
+    """Count constant traffic in closed form where no packet needs another: the counters are those of its packets."""
     duration_ns: int
     """Simulated time after which the run ends, ns. Flows that finish earlier end it earlier when `stop_when_done`."""
     emulator: NotRequired[EmulatorSpec]

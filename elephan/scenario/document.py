@@ -69,8 +69,8 @@ class Document(Table):
     """Long form: its links."""
     defaults: FlowSettings | None = None
     """Keys for all flows; a flow's own count more."""
-    flow: list[Flow]
-    """TCP flows."""
+    flow: list[Flow] = setting([], examples=[])
+    """TCP flows; there may be none beside `[[background]]`."""
     background: list[Background] = setting([], examples=[])
     """Traffic that does not react."""
     event: list[Event] = setting([], examples=[])
@@ -104,8 +104,8 @@ class Document(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Document:
-        if not self.flow:
-            raise wrong("at least one [[flow]]", "flow")
+        if not self.flow and not self.background:
+            raise wrong("at least one [[flow]] or [[background]]", "flow")
         if self.path is not None and (self.node or self.link):
             raise wrong("either [path], or [[node]] and [[link]]", "node" if self.node else "link")
         if self.path is None and not self.link:
@@ -134,7 +134,7 @@ class Document(Table):
         for name in self.manager.priorities if self.manager else ():
             if name not in self.flow_names():
                 raise wrong(unknown("flow", name, self.flow_names()), "manager", "priorities", name)
-        if all(isinstance(flow.workload, ShortFlows) for flow in self.flow):
+        if self.flow and all(isinstance(flow.workload, ShortFlows) for flow in self.flow):
             raise wrong('at least one flow whose workload is not "short_flows"', "flow", 0, "workload")
         for index, flow in enumerate(self.flow):
             if isinstance(flow.workload, ShortFlows) and flow.connections != 1:

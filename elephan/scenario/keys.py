@@ -13,7 +13,7 @@ from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
 from elephan.scenario.gateway import Gateway
 from elephan.scenario.hybrid import Lightpath
-from elephan.scenario.path import Link
+from elephan.scenario.path import Link, Node
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.run import Background, Event
 from elephan.scenario.table import Table
@@ -21,7 +21,6 @@ from elephan.scenario.table import Table
 _ARRAYS: dict[str, type[Table]] = {
     "flow": Flow,
     "link": Link,
-    # A host has no key that a gateway has not.
     "node": Gateway,
     "background": Background,
     "event": Event,
@@ -37,6 +36,7 @@ _SHORT = {
     "queue": "limit",
     "loss": "probability",
     "jitter": "scale",
+    "line": "type",
 }
 
 
@@ -74,7 +74,8 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> list[Location]:
 def _select(raw: dict[str, Any], head: str, rest: list[str], parts: list[str]) -> list[tuple[int, list[str]]]:
     entries = raw.get(head, [])
     entries = entries if isinstance(entries, list) else []
-    keys = _ARRAYS[head].keys()
+    # Of either kind of node.
+    keys = [*_ARRAYS[head].keys(), *(Node.keys() if head == "node" else [])]
     names = [entry_name(head, index, entry) for index, entry in enumerate(entries)]
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import model_validator
@@ -131,10 +132,34 @@ class PeriodicLoss(Table):
 
 
 class BitErrorLoss(Table):
-    """Bit errors: a packet of b bits survives with (1 - p)^b."""
+    """Bit errors: the check sequence of a frame of b bits (without `line`: an IP packet) finds them, and it is dropped:
+    it survives with (1 - p)^b. With `burst` they come in bursts: a two-state Markov chain, one step per bit, with
+    errors in the bad state alone (Gilbert 1960), and `bit_error_rate` its mean."""
 
     bit_error_rate: BitErrorRate = setting(examples=[1e-12])
     """Per bit, in steps of 1e-18."""
+    burst: Annotated[int, Whole(1, 10**9)] | None = setting(None, examples=[100])
+    """Mean length of a burst in bits. When absent: errors are independent."""
+    burst_error_rate: BitErrorRate = setting(0.5, examples=[0.5])
+    """Per bit within a burst."""
+
+    @model_validator(mode="after")
+    def _bursts_are_worse(self) -> BitErrorLoss:
+        if self.burst is None:
+            if "burst_error_rate" in self.model_fields_set:
+                raise wrong("beside it burst, the mean length of a burst in bits", "burst_error_rate")
+        elif self.bit_error_rate >= self.burst_error_rate:
+            raise wrong("above bit_error_rate: errors are in bursts alone", "burst_error_rate")
+        elif self.bit_error_rate > 0 and self.good_to_bad_e18 == 0:
+            raise wrong("shorter: bursts of this mean length come less often than one in 1e18 bits", "burst")
+        return self
+
+    @property
+    def good_to_bad_e18(self) -> int:
+        """Probability per bit that a burst begins, 10^-18: that which makes the part of bits within bursts
+        `bit_error_rate` / `burst_error_rate`."""
+        rate, inside = self.bit_error_rate, self.burst_error_rate
+        return round(Fraction(rate * 10**18, (inside - rate) * (self.burst or 1)))
 
 
 class ListedLoss(Table):

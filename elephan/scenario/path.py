@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.scenario.gateway import Gateway
+from elephan.scenario.host_cost import OVERHEAD_MAX_BYTES, ReceiveCost, SendCost
 from elephan.scenario.line import JitterOrText, Loss, Policer, Queue
+from elephan.scenario.line_type import LineOrText, check_line
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import Mtu, Positive, Rate, Span, parse_rate, rate
 from elephan.scenario.table import Name, Table, Tagged, setting
@@ -67,8 +69,10 @@ class ReverseLine(Table):
 class Path(Table):
     """Two sites, "left" and "right", with one line between them."""
 
-    bandwidth: Rate = setting(examples=["1Gbit/s"])
-    """Bits of IP packets per second, each direction."""
+    bandwidth: Rate | None = setting(None, examples=["1Gbit/s"])
+    """Bits of IP packets per second, each direction; this or `line` is required. When absent: the line's."""
+    line: LineOrText | None = setting(None, examples=["10gbe-wan-phy"])
+    """Line by its type, whose frames take their share of it. When absent: IP packets alone, at `bandwidth`."""
     rtt: Span = setting(examples=["67ms"])
     """Propagation, half of it each way."""
     loss: Loss = setting(0, examples=[1e-4])
@@ -83,7 +87,7 @@ class Path(Table):
     """Policer from left to right, before the queue; back only by `reverse.policer`. When absent: none."""
     access: _Access = setting("none", examples=["4x", "10Gbit/s"])
     """Rate of the links between each flow's own two hosts and the line, without delay, loss or drops; a multiple is of
-    `bandwidth`. "none": hosts sit on the line."""
+    the line's rate. "none": hosts sit on the line."""
     reverse: ReverseLine | None = setting(None, examples=[{"loss": 1e-5}])
     """The way back, where it differs from forward. When absent: as forward, without its loss and policer."""
     emulator: Annotated[str, PlainValidator(_emulator), WithJsonSchema({"enum": [*EMULATORS]})] = setting(
@@ -92,14 +96,31 @@ class Path(Table):
     """On the backend kernel and in `elephan path`: elephan's link model, or tc-netem(8), which does less
     (docs/howto/emulated-path.md)."""
 
+    @model_validator(mode="after")
+    def _one_rate(self) -> Path:
+        check_line(self.bandwidth, self.line, self.mtu, self.reverse.bandwidth if self.reverse else None)
+        return self
+
 
 class Node(Table):
-    """A host or router."""
+    """A host or router. With `send` or `receive` the host itself takes time: it appears as two links of its own,
+    NAME.send and NAME.receive, which flows and background from and to it pass."""
 
     kind: Literal["host"] = setting("host", examples=["host"])
     """Kind of node."""
     name: Name = setting(examples=["r1"])
     """Unique name."""
+    send: SendCost | None = setting(None, examples=[{"packet": "4.11us", "rate": "7.886Gbit/s"}])
+    """Time that it takes to send. When absent: none."""
+    receive: ReceiveCost | None = setting(None, examples=[{"packet": "4.11us", "rate": "7.886Gbit/s"}])
+    """Time that it takes to receive. When absent: none."""
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> Node:
+        for key, cost in (("send", self.send), ("receive", self.receive)):
+            if cost is not None and cost.packet_bytes > OVERHEAD_MAX_BYTES:
+                raise wrong(f"less: at this rate it is more than {OVERHEAD_MAX_BYTES}B", key, "packet")
+        return self
 
 
 AnyNode = Annotated[
@@ -130,8 +151,10 @@ class Link(Table):
     """Node at forward's beginning."""
     to: Name = setting(examples=["r2"])
     """Node at forward's end."""
-    bandwidth: Rate = setting(examples=["10Gbit/s"])
-    """Bits of IP packets per second, each direction."""
+    bandwidth: Rate | None = setting(None, examples=["10Gbit/s"])
+    """Bits of IP packets per second, each direction; this or `line` is required. When absent: the line's."""
+    line: LineOrText | None = setting(None, examples=["10gbe-wan-phy"])
+    """Line by its type, whose frames take their share of it. When absent: IP packets alone, at `bandwidth`."""
     delay: Span = setting("0ms", examples=["5ms"])
     """Propagation, each direction."""
     loss: Loss = setting(0, examples=[1e-4])
@@ -149,3 +172,16 @@ class Link(Table):
     """Add the way back, from `to` to `from`."""
     reverse: ReverseLink | None = setting(None, examples=[{"bandwidth": "1Gbit/s"}])
     """The way back, where it differs from forward. When absent: as forward, without its loss and policer."""
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Link:
+        check_line(self.bandwidth, self.line, self.mtu, self.reverse.bandwidth if self.reverse else None)
+        return self
+
+
+def rate_bps(link: Path | Link) -> int:
+    """Return the rate forward, bit/s: of IP packets, or of a line's frames and what lies between them."""
+    if link.line is not None:
+        return link.line.rate_bps
+    assert link.bandwidth is not None, "a path has one of bandwidth and line"
+    return link.bandwidth

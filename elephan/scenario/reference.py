@@ -12,6 +12,7 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+from elephan.scenario.line_type import table
 from elephan.scenario.schema import schema, write_or_check
 from elephan.scenario.toml import format_value
 
@@ -34,6 +35,8 @@ _SECTIONS = [
     ("[path.reverse]", "ReverseLine"),
     ("[[node]]: host", "Node"),
     ("[[node]]: gateway", "Gateway"),
+    ("send, of a host", "SendCost"),
+    ("receive, of a host", "ReceiveCost"),
     ("[[link]]", "Link"),
     ("[link.reverse]", "ReverseLink"),
     ("Queue: droptail", "DropTail"),
@@ -46,6 +49,7 @@ _SECTIONS = [
     ("Loss: bit errors", "BitErrorLoss"),
     ("Loss: listed", "ListedLoss"),
     ("Jitter", "Jitter"),
+    ("Line", "Line"),
     ("Policer", "Policer"),
     ("[[flow]]", "Flow"),
     ("Workload: bulk", "Bulk"),
@@ -97,7 +101,11 @@ def text() -> str:
         group = _group(heading)
         shared = _shared(group, models) if group else set()
         parts.append(_section(heading, models[model], headings, shared))
-    return _TEXT.read_text(encoding="utf-8").replace("<!-- keys -->\n", "\n".join(parts))
+    return (
+        _TEXT.read_text(encoding="utf-8")
+        .replace("<!-- keys -->\n", "\n".join(parts))
+        .replace("<!-- lines -->\n", table())
+    )
 
 
 def _group(heading: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema, model_validator
@@ -27,7 +28,7 @@ class Run(Table):
     repetitions: Annotated[int, Whole(1, REPETITIONS_MAX)] = setting(1, examples=[10])
     """Runs of each point, by different seeds."""
     exact: bool = setting(False, examples=[True])
-    """Simulate all of a long copy."""
+    """Simulate all of a long copy, and each frame of constant traffic."""
 
 
 def _series(value: Any) -> int | None:
@@ -70,15 +71,54 @@ def _packet(value: Any) -> int:
 _Packet = Annotated[int, PlainValidator(_packet), WithJsonSchema({"type": "string", "x-type": "size 28B to 65535B"})]
 
 
+def _mix(value: Any) -> dict[int, int]:
+    expected = 'IP packets and their numbers in a round, such as { "1500B" = 9, "46B" = 1 }'
+    if not isinstance(value, dict) or not value:
+        raise wrong(expected)
+    found: dict[int, int] = {}
+    for text, number in value.items():
+        try:
+            size = _packet(text)
+        except Exception:
+            raise wrong(expected) from None
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= _ROUND_MAX:
+            raise wrong(f"a whole number from 1 to {_ROUND_MAX}", text)
+        found[size] = found.get(size, 0) + number
+    if sum(found.values()) > _ROUND_MAX:
+        raise wrong(f"at most {_ROUND_MAX} packets in a round")
+    return found
+
+
+_ROUND_MAX = 1000
+"""Most packets of a round."""
+
+_Mix = Annotated[
+    dict[int, int],
+    PlainValidator(_mix),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": {"type": "integer", "minimum": 1, "maximum": _ROUND_MAX},
+            "minProperties": 1,
+            "x-type": "table of packets and numbers",
+        }
+    ),
+]
+
+
 class Background(Table):
-    """Traffic that does not react to loss, constant or on and off."""
+    """Traffic that does not react to loss, constant or on and off. It may be all that there is in a scenario: constant
+    traffic over lines that it does not overload is then counted without its packets, for days at once."""
 
     name: Name | None = setting(None, examples=["cross"])
     """Unique name. When absent: background1, background2, ... by place."""
     rate: Load = setting(examples=["200Mbit/s", "20%"])
-    """While on, in bits of IP packets, or share of the route's slowest line."""
+    """While on, in bits of IP packets, or share of the route's slowest line; of a `line` its frames included, so that
+    "100%" fills it exactly."""
     packet: _Packet = setting("1500B", examples=["64B"])
-    """IP packet."""
+    """IP packet; 18 B less than its Ethernet frame."""
+    mix: _Mix | None = setting(None, examples=[{"1500B": 9, "46B": 1}])
+    """Several sizes, in place of `packet`: numbers in a round, evenly spread. When absent: all alike."""
     start: Span = setting("0s", examples=["10s"])
     """First on."""
     stop: Span | None = setting(None, examples=["20s"])
@@ -104,9 +144,26 @@ class Background(Table):
             raise wrong('one of "forward", "reverse"', "direction")
         if (self.on is None) != (self.off is None):
             raise wrong("both on and off, or neither", "on" if self.off is None else "off")
+        if self.mix is not None and "packet" in self.model_fields_set:
+            raise wrong("absent: mix has the sizes", "packet")
         if self.stop is not None and self.stop <= self.start:
             raise wrong("a time after start", "stop")
         return self
+
+    @property
+    def round(self) -> list[int]:
+        """Sizes of a round of packets, bytes: each as evenly spread as it can be (smooth weighted round robin)."""
+        numbers = self.mix or {self.packet: 1}
+        total = sum(numbers.values())
+        due = dict.fromkeys(numbers, 0)
+        found = []
+        for _ in range(total // math.gcd(*numbers.values())):
+            for size, number in numbers.items():
+                due[size] += number
+            next_size = max(due, key=lambda size: due[size])
+            due[next_size] -= total
+            found.append(next_size)
+        return found
 
 
 class FlowReaches(Table):

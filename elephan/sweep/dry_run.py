@@ -2,7 +2,7 @@
 
 Times of simulated points come from stored runs of their kind: equal scenario, equal values of all keys that are not
 swept. Where these are too few, some points are tried for a few seconds; one that takes longer is stopped, and its time
-follows from how far it got. Points on a real network take their own duration. Nothing is stored.
+follows from the part that was done. Points on a real network take their own duration. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from elephan import backends
@@ -24,7 +24,8 @@ from elephan.store.place import Place, default_location
 from elephan.store.rows import as_text
 from elephan.sweep.costs import Costs, Estimate
 from elephan.sweep.executor import LOOKED_UP_AT_ONCE, default_workers
-from elephan.units import pluralize
+from elephan.sweep.part_done import cut_off, ends_with_its_copies, part_done
+from elephan.units import duration, pluralize
 
 if TYPE_CHECKING:
     from elephan.scenario import Scenario
@@ -47,6 +48,9 @@ TRY_S = 10.0
 OVERHEAD_S = 0.003
 """Time of a simulated run beside its simulation, s (docs/results/sweeps.md)."""
 
+WIDEST = 10.0
+"""Most that an upper bound may be as a multiple of its estimate: beyond that, neither tells a reader anything."""
+
 SET_UP_S = (0.7, 1.6, 2.1)
 """Time for namespaces, controls and drain of a run on a real network, s: least, median and most of nine runs on the
 kernel backend of a busy machine with 2 cores (2026-11-25)."""
@@ -64,6 +68,7 @@ class Forecast:
     seconds: float | None
     """Time of what is to run; None where nothing tells it."""
     least_s: float | None
+    """Lower bound; alone where the points tried differ by too much for more."""
     most_s: float | None
     basis: str
     """Source of the time."""
@@ -77,8 +82,10 @@ class Forecast:
         if not self.to_run:
             return f"{text}none to run"
         text += f"{about}{self.to_run:,} to run, {self.at_once} at once"
-        if self.seconds is None or self.least_s is None or self.most_s is None:
+        if self.least_s is None:
             return f"{text}; {self.basis}"
+        if self.seconds is None or self.most_s is None:
+            return f"{text}: at least {duration(self.least_s)}, {self.basis}, which differ by too much for more"
         return f"{text}: about {Estimate(self.seconds, self.least_s, self.most_s)}, {self.basis}"
 
 
@@ -234,15 +241,16 @@ def _simulated(
 
 
 def _forecast(backend: str, looked: _Looked, at_once: int, time_of: Estimate | None, basis: str) -> Forecast:
+    is_vague = time_of is not None and time_of.most > WIDEST * time_of.seconds
     return Forecast(
         backend=backend,
         runs=looked.runs,
         stored=looked.runs - looked.to_run,
         to_run=looked.to_run,
         at_once=at_once,
-        seconds=None if time_of is None else time_of.seconds,
+        seconds=None if time_of is None or is_vague else time_of.seconds,
         least_s=None if time_of is None else time_of.least,
-        most_s=None if time_of is None else time_of.most,
+        most_s=None if time_of is None or is_vague else time_of.most,
         basis=basis,
         stored_is_counted=looked.is_whole,
     )
@@ -319,18 +327,36 @@ def _try(costs: Costs, jobs: Sequence[Job], at_once: int) -> int:
 
 
 def _time_of(job: Job, limit_s: float, stop: Flag) -> float | None:
-    """Return how long a point takes, s; one that takes longer than the limit is stopped. None if it got nowhere."""
+    """Return how long a point takes, s; one that takes longer than the limit is stopped. None if nothing tells it."""
+    counts_bytes = ends_with_its_copies(job.spec)
+    # It runs twice then: the first time tells how far it gets, the second one what it has delivered by then.
+    own_s = limit_s / 2 if counts_bytes else limit_s
     began_s = time.monotonic()
-    reached = 0.0
+    now_ns = 0
 
-    def progress(now_ns: int, total_ns: int) -> None:
-        nonlocal reached
-        reached = min(1.0, now_ns / max(total_ns, 1))
-        if stop.is_set() or (time.monotonic() - began_s > limit_s and reached < 1):
+    def progress(at_ns: int, total_ns: int) -> None:
+        nonlocal now_ns
+        now_ns = at_ns
+        if stop.is_set() or (time.monotonic() - began_s > own_s and at_ns < total_ns):
+            raise Stopped
+
+    def stopped(_: int, __: int) -> None:
+        if stop.is_set():
             raise Stopped
 
     try:
         backends.run(job, progress)
     except Stopped:
-        return (time.monotonic() - began_s) / reached if reached > 0 else None
+        took_s = time.monotonic() - began_s
+        if stop.is_set() or now_ns == 0:
+            return None
+        flows: Sequence[Mapping[str, Any]] = ()
+        if counts_bytes:
+            try:
+                record, _ = backends.run(replace(job, spec=cut_off(job.spec, now_ns)), stopped)
+            except Stopped:
+                return None
+            flows = record.flows
+        done = part_done(job.spec, now_ns, flows)
+        return None if done is None else took_s / done
     return time.monotonic() - began_s

@@ -105,6 +105,7 @@ def nothing_stays(hosts: testbed.Hosts) -> Iterator[None]:
     before = [end.sysctls() for end in hosts.ends]
     yield
     testbed.waited(lambda: not testbed.controls(), lambda: str(testbed.controls()))
+    testbed.waited(lambda: not testbed.folders(), lambda: str(testbed.folders()))
     for end, sysctls in zip(hosts.ends, before, strict=True):
         testbed.waited(lambda end=end: not end.processes(), lambda end=end: str(end.processes()))
         changed = {name: value for name, value in end.sysctls().items() if sysctls.get(name) != value}

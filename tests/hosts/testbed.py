@@ -26,7 +26,13 @@ USER = "tester"
 """A user without rights, known to the two sshd alone."""
 SUDOER = "sudoer"
 """A user whom sudo asks no password."""
-USERS = {"root": 0, USER: 4242, SUDOER: 4243}
+LIMITED = "limited"
+"""A user whom sudo lets run one other program, without a password."""
+BARE = "bare"
+"""A user whose shell finds few programs."""
+USERS = {"root": 0, USER: 4242, SUDOER: 4243, LIMITED: 4244, BARE: 4245}
+FEW = ("cat", "chmod", "cut", "head", "id", "mkdir", "mv", "rm", "sha256sum", "uname")
+"""Those of `BARE`: what the first steps need."""
 
 LISTS = ("available_congestion_control", "allowed_congestion_control")
 
@@ -143,6 +149,11 @@ def controls() -> set[str]:
     return {one.name for one in loaded() if one.registered and one.name.startswith("elephan_h")}
 
 
+def folders() -> list[str]:
+    """Folders of runs' programs, which both hosts have in the same places."""
+    return [str(path) for parent in ("/tmp", "/var/tmp") for path in Path(parent).glob("elephan-run-*")]
+
+
 def missing() -> str | None:
     """Return what this machine lacks for the hosts; None when nothing."""
     lacking = [name for name in ("sshd", "ssh", "ssh-keygen", "sudo", "unshare", "sysctl") if where(name) is None]
@@ -220,8 +231,14 @@ def sshd(folder: Path, name: str, place: testbed.Site, number: int, *, as_aarch6
     (own / "etc" / "group").write_text(
         "".join(f"{name}:x:{number}:\n" for name, number in USERS.items()) + "nogroup:x:65534:\n"
     )
-    (own / "etc" / "sudoers").write_text(f"{SUDOER} ALL=(root) NOPASSWD: ALL\n")
+    (own / "etc" / "sudoers").write_text(
+        f"{SUDOER} ALL=(root) NOPASSWD: ALL\n{LIMITED} ALL=(root) NOPASSWD: /usr/bin/true\n"
+    )
     (own / "etc" / "sudoers").chmod(0o440)
+    few = own / "bin"
+    few.mkdir()
+    for command in FEW:
+        (few / command).symlink_to(str(where(command)))
     config = own / "sshd_config"
     config.write_text(
         f"""\
@@ -238,6 +255,8 @@ UseDNS no
 PidFile none
 MaxStartups 100
 LogLevel ERROR
+Match User {BARE}
+    SetEnv PATH={few}
 """
     )
     (folder / "key-user.pub").chmod(0o644)
@@ -310,7 +329,13 @@ Host *
         "".join(
             f'[{prefix}{end.name}]\nssh = "{user}@{end.name}"\naddress = "{end.data}"\n'
             for end in ends
-            for prefix, user in (("", "root"), ("user-", USER), ("sudo-", SUDOER))
+            for prefix, user in (
+                ("", "root"),
+                ("user-", USER),
+                ("sudo-", SUDOER),
+                ("limited-", LIMITED),
+                ("bare-", BARE),
+            )
         )
     )
     return {

@@ -48,6 +48,14 @@ def test_what_netem_is_told(spec: Spec) -> None:
     assert reverse.way == ("delay", "20000.000us", "limit", "1000000")
 
 
+def test_frames_of_a_line_are_overhead_to_netem(tmp_path: Path) -> None:
+    file = tmp_path / "netem.toml"
+    file.write_text(SCENARIO.format(path='line = "oc-3"\nrtt = "40ms"\nqueue = "50 packets"\nemulator = "netem"'))
+    forward, _ = netem.directions(load(file).points()[0].to_spec())
+    # PPP adds 9 B to the IP packet, netem's is with 14 B of Ethernet.
+    assert forward.line == ("rate", "149760000bit", "-5", "limit", "51")
+
+
 def test_jitter_goes_from_nothing_to_the_whole_of_it_and_keeps_the_order_unless_told(spec: Spec) -> None:
     ordered, _ = netem.directions(spec('jitter = "3ms"'))
     assert ordered.way[:5] == ("delay", "21500.000us", "1500.000us", "rate", "100000000000bit")

@@ -52,7 +52,16 @@ def test_parts_come_as_the_claims_name_their_files() -> None:
         files = [runs.file for claim in paper.claims for runs in claim.runs]
         first = [min(files.index(file) for file in part.files) for part in parts_of(paper)]
         assert first == sorted(first)
-    assert [part.evaluate.__name__ for part in parts_of(find("tenge"))] == ["figure8", "figure10", "figure11"]
+    assert [part.evaluate.__name__ for part in parts_of(find("tenge"))] == [
+        "figure8",
+        "figure10",
+        "line",
+        "figure4",
+        "figure6",
+        "figure7",
+        "figure9",
+        "figure11",
+    ]
 
 
 def test_a_reader_of_a_file_that_no_claim_names_is_refused(tmp_path: Path) -> None:

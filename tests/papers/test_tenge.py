@@ -1,7 +1,8 @@
-"""The paper tenge: what counts as back after a burst, and figure 10 on its smallest path."""
+"""The paper tenge: what counts as back after a burst, figure 10 on its smallest path, hosts and the line."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from elephan.papers.catalogue import find, folder
 from elephan.papers.verdict import Verdict, judge
 from evaluation.papers.tenge.background import gigabits_of, lost_of
 from evaluation.papers.tenge.burst import TIMES, burst_share, figure10, queue_share
+from evaluation.papers.tenge.hosts import fit, goodput_of, raw_of
+from evaluation.papers.tenge.line import error_rate_of, frame_bytes_of
 from evaluation.papers.tenge.recovery import Line, Recoveries
 from evaluation.papers.tenge.udt import transport_of
 
@@ -111,3 +114,34 @@ def test_udt_fills_the_host_as_tcp_does(tmp_path: Path) -> None:
     found = {transport_of(record): gigabits_of(record) for record in results.records}
     assert found.keys() == {"tcp", "udt4", "udt-2003"}
     assert all(0.53 < goodput < 0.548 for goodput in found.values()), found
+
+
+def test_the_scenarios_of_hosts_have_the_fit_and_nothing_else() -> None:
+    packet_us, rate_gbps = fit(find("tenge"))
+    expected = {"packet": f"{packet_us:.2f}us", "rate": f"{rate_gbps:.3f}Gbit/s"}
+    for name in ("fig4", "fig6", "fig7", "fig9"):
+        written = tomllib.loads((folder() / "tenge" / f"{name}.toml").read_text(encoding="utf-8"))
+        assert written["node"][0]["send"] == expected, name
+
+
+def test_a_fitted_host_gives_the_two_numbers_and_predicts_raw_frames(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.sqlite")
+    claim = find("tenge").claim("tenge.fig6")
+    changes = {"sweep.flow.mtu": '["1500B", "9216B"]', "sweep.flow.window": '["16MB"]'}
+    small, large = elephan.run(folder() / "tenge" / "fig6.toml", changes, store=store)
+    assert goodput_of(small) == pytest.approx(claim.paper_value("mtu_1500"), rel=0.005)
+    assert goodput_of(large) == pytest.approx(claim.paper_value("mtu_9216"), rel=0.005)
+    (raw,) = elephan.run(folder() / "tenge" / "fig4.toml", {"sweep.background.raw.packet": '["9000B"]'}, store=store)
+    packet_us, rate_gbps = fit(find("tenge"))
+    assert raw_of(raw) == pytest.approx(72_000 / (packet_us + 72_000 / rate_gbps / 1e3) / 1e3, rel=1e-3)
+
+
+def test_the_paper_s_days_of_a_full_line_are_simulated(tmp_path: Path) -> None:
+    changes = {"run.repetitions": 1, "sweep.path.loss": "[{ bit_error_rate = 1e-12 }]"}
+    records = list(elephan.run(folder() / "tenge" / "line.toml", changes, store=str(tmp_path / "store.sqlite")))
+    assert [record.spec["duration_ns"] for record in records] == [327_602_470_000_000, 355_705_300_000_000]
+    for record in records:
+        assert error_rate_of(record) == 1e-12
+        bits = 8 * frame_bytes_of(record)
+        # Twelve standard deviations: no chance decides.
+        assert record.links[0]["fcs_errors"] == pytest.approx(bits * 1e-12, abs=12 * (bits * 1e-12) ** 0.5)

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from elephan.scenario import document, flow, line, load, path, reference, run, schema, workload
+from elephan.scenario import document, flow, host_cost, line, line_type, load, path, reference, run, schema, workload
 from elephan.scenario.table import Table
 from tests.scenario.conftest import Load
 
@@ -19,7 +19,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 MODELS = sorted(
     {
         model
-        for module in (document, flow, line, path, run, workload)
+        for module in (document, flow, host_cost, line, line_type, path, run, workload)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, Table) and model is not Table
     },

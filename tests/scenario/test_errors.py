@@ -228,7 +228,7 @@ IN_FILE = [
     ('rtt = "67ms"', "", "demo.toml:4: path.rtt: missing; this key is required"),
     ('rtt = "67ms"', 'rrt = "67ms"', 'demo.toml:6: path.rrt = "67ms": unknown key; did you mean "rtt"?'),
     ('name = "backup"', 'queue = "1bdp"', 'demo.toml:9: flow.flow1.queue = "1bdp": unknown key;'),
-    ('[[flow]]\nname = "backup"', "", "demo.toml: flow: missing; this key is required"),
+    ('[[flow]]\nname = "backup"', "", "demo.toml: flow: at least one [[flow]] or [[background]]"),
     ('[[flow]]\nname = "backup"', "flow = 3", "demo.toml:8: path.flow = 3: unknown key;"),
     (
         'name = "backup"',

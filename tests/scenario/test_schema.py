@@ -32,6 +32,7 @@ PARETO = '{ kind = "replicate", rate = "10%", size = { min = "4KiB", max = "1MiB
 RARE = [
     ['path.emulator="netem"', f"flow.workload={PROGRAM}", "flow.connections=2"],
     [f"flow.workload={KEYS}"],
+    ["path.loss={ bit_error_rate = 1e-9, burst = 100 }"],
     [f"flow.workload={POSTMARK}"],
     [f"flow.workload={PARETO}"],
     ['flow.workload={ kind = "bulk", bytes = "100GB" }', "run.duration=1h"],
@@ -94,6 +95,8 @@ def names_of_schema(value: Any) -> Iterator[str]:
 def test_what_scenarios_give_is_in_the_schema_and_all_of_the_schema_is_given(scenario: Load) -> None:
     others = [scenario(drawn(seed)) for seed in SEEDS] + [load(file) for file in EXAMPLES]
     others += [scenario(BASE, *changes) for changes in RARE] + [scenario(MOVED_BACKGROUND)]
+    others.append(scenario(BASE[: BASE.index("[[flow]]")] + '[[background]]\nrate = "9%"\nmix = { "46B" = 1 }\n'))
+    others.append(scenario(BASE.replace('bandwidth = "1Gbit/s"', 'line = "1gbe"')))
     found = [*specs().values(), *(other.points()[0].to_spec() for other in others)]
     for spec in found:
         assert json.loads(json.dumps(spec)) == spec, "plain JSON"

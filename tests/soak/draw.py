@@ -24,6 +24,9 @@ SANS_EVERY = 8
 POLICED_EVERY = 5
 """One seed in so many may have policers."""
 
+LINES_EVERY = 7
+"""One seed in so many may have lines by their type, hosts that take time, and mixes of frames."""
+
 HOSTS_EVERY = 3
 """One seed in so many names two hosts."""
 
@@ -85,6 +88,8 @@ def scenario(rng: random.Random, seed: int) -> Table:
     if seed % HOSTS_EVERY == 0:
         # Of the backend hosts alone: the others pass over it.
         top["hosts"] = {"left": "nyc", "right": "lax"}
+    if seed % LINES_EVERY == 0:
+        lined(random.Random(seed), top)
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
 
@@ -133,6 +138,22 @@ def policed(rng: random.Random, net: Table) -> None:
             one["reverse"] = one.get("reverse", {}) | {"policer": policer}
 
 
+def lined(rng: random.Random, top: Table) -> None:
+    """Give some links a line in place of their bandwidth, a host a cost, and a source several sizes."""
+    for link in [top["path"]] if "path" in top else top["link"]:
+        if rng.random() < 0.5 and "bandwidth" not in link.get("reverse", {}):
+            del link["bandwidth"]
+            link["line"] = "oc-3"
+    ends = {flow.get("from") for flow in top["flow"]}
+    for node in top.get("node", []):
+        if node["name"] in ends and node.get("kind", "host") == "host" and rng.random() < 0.5:
+            node["send"] = {"packet": f"{rng.randint(0, 50)}us", "rate": f"{rng.randint(50, 500)}Mbit/s"}
+            node["receive"] = {"rate": "500Mbit/s", "ring": f"{rng.randint(1, 200)} packets"}
+    for source in top.get("background", []):
+        source.pop("packet", None)
+        source["mix"] = {"500B": rng.randint(1, 9), "46B": rng.randint(1, 9)}
+
+
 def queue(rng: random.Random) -> Any:
     """Return a queue of any discipline."""
     limit = rng.choice(["5 packets", "50 packets", "1000 packets", "0.3bdp", "1bdp", "2bdp", "100kB"])
@@ -151,6 +172,7 @@ def loss(rng: random.Random) -> Any:
             {"good_to_bad": 10.0 ** -rng.randint(2, 5), "bad_to_good": rng.choice([0.05, 0.3, 0.9])},
             {"every": rng.randint(20, 5000)},
             {"bit_error_rate": 10.0 ** -rng.randint(6, 9)},
+            {"bit_error_rate": 10.0 ** -rng.randint(6, 9), "burst": rng.choice([1, 100, 10_000])},
             {"packets": sorted(rng.sample(range(1, 2000), rng.randint(1, 40)))},
         ]
     )

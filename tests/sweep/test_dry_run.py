@@ -14,6 +14,7 @@ from elephan import api
 from elephan.cli.main import call
 from elephan.store import Store
 from elephan.sweep import dry_run
+from elephan.sweep.costs import Estimate
 
 SWEEP = """
 name = "planned"
@@ -125,6 +126,31 @@ def test_points_that_take_long_are_stopped_and_tell_their_time(
     assert time.monotonic() - began_s < 20
     assert sim["seconds"] > 60
     assert sim["least_s"] < sim["seconds"] < sim["most_s"]
+
+
+def test_a_copy_that_is_stopped_tells_its_time_by_its_bytes(
+    folder: Path, planned: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its duration is a bound, 10,000 times as far off."""
+    monkeypatch.setattr(dry_run, "TRY_S", 1.0)
+    text = SWEEP.format(duration="10000h").replace(
+        'name = "copy"', 'name = "copy"\nworkload = { kind = "bulk", bytes = "4GB" }'
+    )
+    (folder / "planned.toml").write_text(text.replace("[path]", "exact = true\n[path]"))
+    (sim,) = planned()["forecasts"]  # type: ignore[misc]
+    assert sim["basis"].endswith("tried here")
+    began_s = time.monotonic()
+    api.run("planned.toml", {"path.rtt": "10ms", "flow.congestion_control": "reno"}, store="none")
+    took_s = (time.monotonic() - began_s) / 2
+    # Wide, for a busy machine may hold up either; by its duration it would be 40,000 times as much.
+    assert sim["least_s"] * sim["at_once"] / 12 < took_s * 100
+
+
+def test_no_estimate_is_given_where_points_differ_by_too_much() -> None:
+    looked = dry_run._Looked(4, [0, 1, 2, 3], [0, 1, 2, 3], 0.0)
+    wide = dry_run._forecast("sim", looked, 2, Estimate(3600.0, 60.0, 3600.0 * 2 * dry_run.WIDEST), "from 4 points")
+    assert (wide.seconds, wide.least_s, wide.most_s) == (None, 60.0, None)
+    assert str(wide).endswith("at least 60.0 s, from 4 points, which differ by too much for more")
 
 
 def test_a_real_network_takes_real_time(folder: Path) -> None:

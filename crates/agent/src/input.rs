@@ -4,8 +4,11 @@ use crate::error::{AgentError, Kind};
 use crate::frame::{self, NoFrame};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A request: its number, its name, and its own keys.
 pub struct Request {
@@ -61,8 +64,36 @@ pub enum Input {
     },
 }
 
+/// Time at which the front was last heard of, ns of CLOCK_MONOTONIC: of any byte, since a large request takes long.
+#[derive(Clone)]
+pub struct Heard(Arc<AtomicU64>);
+
+impl Heard {
+    /// Heard now.
+    pub fn now() -> Heard {
+        Heard(Arc::new(AtomicU64::new(kernel::monotonic_ns())))
+    }
+
+    /// Time since.
+    pub fn since(&self) -> Duration {
+        Duration::from_nanos(kernel::monotonic_ns().saturating_sub(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+/// A source that notes when bytes come.
+struct Noting<R>(R, Heard);
+
+impl<R: Read> Read for Noting<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(into);
+        self.1 .0.store(kernel::monotonic_ns(), Ordering::Relaxed);
+        read
+    }
+}
+
 /// Reads requests until the front goes or sends junk.
-pub fn read_all(mut from: impl Read, into: &SyncSender<Input>) {
+pub fn read_all(from: impl Read, heard: Heard, into: &SyncSender<Input>) {
+    let mut from = Noting(from, heard);
     loop {
         let next = match frame::read(&mut from) {
             Ok(frame) => Request::parse(&frame).map_or_else(Input::Junk, Input::Request),

@@ -2,7 +2,8 @@
 //!
 //! It takes requests as frames on standard input and answers on standard output ([docs/design/agent.md]); says what
 //! its host is ([`check`]); runs one end of a specification by the crate `kernel` ([`run`]); sets sysctls and registers
-//! controls for a run, and undoes it ([`journal`], [`guard`]). It does not parse scenarios, store results, keep
+//! controls for a run, and undoes it ([`journal`], [`guard`]); gives programs folders and files ([`site`]), and runs
+//! them apart from the host ([`apart`]). It does not parse scenarios, store results, keep
 //! anything between two sessions.
 //!
 //! **Invariant: when it has ended, however it ended, its host is as it was.**
@@ -11,19 +12,25 @@
 
 #![cfg(target_os = "linux")]
 
+mod apart;
 mod check;
 mod controls;
 mod error;
 mod files;
+mod folder;
 mod frame;
 mod guard;
 mod hex;
 mod input;
 mod journal;
 mod output;
+mod ports;
 mod probe;
+mod rights;
 mod run;
 mod session;
+mod site;
+mod site_files;
 mod sysctl;
 
 use std::io;
@@ -43,6 +50,7 @@ fn main() -> ExitCode {
             guard::watch(Path::new(journal));
             ExitCode::SUCCESS
         }
+        [apart::ARGUMENT, plan, ref words @ ..] => apart::enter(plan, words),
         _ => {
             eprintln!("elephan-agent: no arguments, but frames on standard input; --version tells the version");
             ExitCode::from(error::WRONG)

@@ -14,8 +14,11 @@ use units::{Span, NS_PER_S};
 /// Bytes of a datagram: token, number, time of sending.
 const BYTES: usize = 32;
 
-/// Time after which a probe without an answer is lost.
+/// Time after which a probe without an answer is lost, at least.
 const LOST: Span = Span::from_secs(1);
+
+/// Latest probes that tell of the round trip, at most: 1 s of them at the usual interval. Loss needs more to be known.
+const RTT_WINDOW: usize = 50;
 
 /// Longest wait, so that a stop is noticed.
 const NAP: Span = Span::from_millis(20);
@@ -29,13 +32,13 @@ const KEPT: usize = 10_000;
 pub struct Bounds {
     /// Between two probes, ms.
     pub interval_ms: u64,
-    /// Median of the round trips in the window, ms; null = none.
+    /// Median of the round trips of the latest 50 probes, or of the window where that is shorter, ms; null = none.
     #[serde(default)]
     pub max_rtt_ms: Option<f64>,
     /// Lost probes in the window, parts per million; null = none.
     #[serde(default)]
     pub max_loss_ppm: Option<u64>,
-    /// Probes that count: the latest.
+    /// Probes that count: the latest. More lost ones than a window may have are harm before it is full.
     pub window: usize,
 }
 
@@ -46,7 +49,16 @@ impl Bounds {
         if !(1..=60_000).contains(&self.interval_ms) || !(1..=KEPT).contains(&self.window) {
             return Err(AgentError::input(format_args!("guard: interval_ms: 1 to 60000; window: 1 to {KEPT}")));
         }
+        if self.max_rtt_ms.is_some_and(|ms| !(0.0..=60_000.0).contains(&ms)) {
+            return Err(AgentError::input("guard: max_rtt_ms: 0 to 60000"));
+        }
         Ok(())
+    }
+
+    /// Time after which a probe is lost: a bound of the round trip beyond it could never act.
+    fn lost_after(&self) -> Span {
+        let twice = Span((2e6 * self.max_rtt_ms.unwrap_or(0.0)) as u64);
+        twice.max(LOST)
     }
 }
 
@@ -132,6 +144,8 @@ pub struct Pinger {
     socket: UdpSocket,
     token: [u8; 16],
     interval: Span,
+    /// Time after which a probe is lost.
+    lost_after: Span,
     /// Probes on their way: number, time of sending.
     pending: VecDeque<(u64, u64)>,
     /// Outcomes, latest last: round trip, None = lost.
@@ -153,11 +167,37 @@ impl Pinger {
             socket,
             token,
             interval: Span::from_millis(interval_ms),
+            lost_after: LOST,
             pending: VecDeque::new(),
             outcomes: VecDeque::new(),
             next_number: 0,
             next_ns: monotonic_ns(),
         })
+    }
+
+    /// Beside a run with `bounds`: waits until a probe is answered.
+    ///
+    /// # Errors
+    /// None is answered for `time`, as behind a firewall: nothing could guard the run. Stopped.
+    pub fn begin(&mut self, bounds: &Bounds, time: Span, stop: &AtomicBool) -> Result<(), AgentError> {
+        self.lost_after = bounds.lost_after();
+        let until = monotonic_ns() + time.max(self.lost_after).0;
+        while self.outcomes.iter().all(Option::is_none) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(AgentError::new(Kind::Stopped, "the run was stopped before its begin"));
+            }
+            if monotonic_ns() > until {
+                let to = self.socket.peer_addr().map_or_else(|_| String::new(), |to| format!(" from {to}"));
+                let text = format!(
+                    "no probe of the harm guard (UDP) has an answer{to}: a firewall must let it through, or the run \
+                     goes without a guard"
+                );
+                return Err(AgentError::new(Kind::Peer, text));
+            }
+            self.turn();
+        }
+        self.outcomes.clear();
+        Ok(())
     }
 
     /// Sends what is due, takes what comes within a while, and settles what is lost. At most 20 ms.
@@ -186,7 +226,7 @@ impl Pinger {
                 self.settle(Some(Span(monotonic_ns().saturating_sub(sent_ns))));
             }
         }
-        let late = monotonic_ns().saturating_sub(LOST.0);
+        let late = monotonic_ns().saturating_sub(self.lost_after.0);
         while self.pending.front().is_some_and(|&(_, sent_ns)| sent_ns < late) {
             self.pending.pop_front();
             self.settle(None);
@@ -208,25 +248,22 @@ impl Pinger {
     /// The reason that the path is worse than `bounds` allow; None: it is not, or too little is known.
     pub fn harm(&self, bounds: &Bounds) -> Option<(String, Found)> {
         let latest = Found::of(self.outcomes.iter().rev().take(bounds.window));
-        if latest.probes < bounds.window {
-            return None;
-        }
-        if let (Some(most), ppm) = (bounds.max_loss_ppm, latest.loss_ppm) {
-            if ppm > most {
+        if let Some(most) = bounds.max_loss_ppm {
+            if latest.lost as u128 * 1_000_000 > u128::from(most) * bounds.window as u128 {
                 let (lost, all) = (latest.lost, latest.probes);
                 let text =
                     format!("{lost} of the latest {all} probes were lost: at most {most} per million are allowed");
                 return Some((text, latest));
             }
         }
-        if let (Some(most), Some(median)) = (bounds.max_rtt_ms, latest.rtt_median_s) {
-            if median * 1e3 > most {
-                let ms = median * 1e3;
-                let text = format!("the round trip of probes is {ms:.1} ms: at most {most} ms are allowed");
-                return Some((text, latest));
-            }
-        }
-        None
+        let latest = Found::of(self.outcomes.iter().rev().take(bounds.window.min(RTT_WINDOW)));
+        let most = bounds.max_rtt_ms.filter(|_| latest.probes >= bounds.window.min(RTT_WINDOW))?;
+        let Some(median_s) = latest.rtt_median_s else {
+            let text = format!("none of the latest {} probes was answered", latest.probes);
+            return Some((text, latest));
+        };
+        let ms = median_s * 1e3;
+        (ms > most).then(|| (format!("the round trip of probes is {ms:.1} ms: at most {most} ms are allowed"), latest))
     }
 }
 
@@ -323,6 +360,27 @@ mod tests {
         assert_eq!(found.loss_ppm, 500_000);
         let none = Bounds { max_rtt_ms: None, max_loss_ppm: None, ..BOUNDS };
         assert_eq!(pinger(&[None; 9]).harm(&none), None);
+        let (text, _) = pinger(&[None; 4]).harm(&Bounds { max_loss_ppm: None, ..BOUNDS }).unwrap();
+        assert_eq!(text, "none of the latest 4 probes was answered");
+    }
+
+    #[test]
+    fn a_long_window_of_loss_delays_neither_the_round_trip_nor_many_losses() {
+        let long = Bounds { max_loss_ppm: Some(300), window: 10_000, ..BOUNDS };
+        assert_eq!(pinger(&[Some(99); 49]).harm(&long), None, "too few");
+        let (text, _) = pinger(&[Some(99); 50]).harm(&long).unwrap();
+        assert_eq!(text, "the round trip of probes is 99.0 ms: at most 50 ms are allowed");
+        // 300 per million of 10,000 are 3.
+        assert_eq!(pinger(&[None, None, None, Some(9)]).harm(&long), None);
+        let (text, _) = pinger(&[None, None, None, None]).harm(&long).unwrap();
+        assert_eq!(text, "4 of the latest 4 probes were lost: at most 300 per million are allowed");
+    }
+
+    #[test]
+    fn a_bound_of_seconds_waits_for_answers_that_long() {
+        let bounds = Bounds { max_rtt_ms: Some(1500.0), ..BOUNDS };
+        assert_eq!((bounds.lost_after(), BOUNDS.lost_after()), (Span::from_secs(3), Span::from_secs(1)));
+        assert!(Bounds { max_rtt_ms: Some(f64::INFINITY), ..BOUNDS }.check().is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The request `run`: one end of a run between two hosts.
 
+use crate::apart::{self, Apart};
 use crate::controls::{ControlPlan, Controls};
 use crate::error::{AgentError, Kind};
 use crate::guard::Guard;
@@ -7,13 +8,18 @@ use crate::hex;
 use crate::journal::Journal;
 use crate::output::Output;
 use crate::probe::{Bounds, Echo, Found, Pinger};
+use crate::site::Site;
 use experiment::{FlowSeries, RunError, ValidRun};
-use kernel::{EndReport, KernelError, OutcomeRecord, PathFound, ReceivePlan, Receiver, SendPlan, SocketPlan, Token};
+use kernel::{
+    EndReport, KernelError, OutcomeRecord, PathFound, ProgramEndPlan, ReceivePlan, Receiver, SendPlan, SocketPlan,
+    Token,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 use spec::RunSpec;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Span, Time};
 
@@ -86,6 +92,44 @@ struct FlowKeys {
     max_pacing_bps: Option<u64>,
     #[serde(default)]
     rto_max_ms: Option<u32>,
+    #[serde(default)]
+    program: Option<ProgramKeys>,
+}
+
+/// A program's end.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgramKeys {
+    name: String,
+    words: Vec<String>,
+    serves: bool,
+    ports: Vec<[u16; 2]>,
+    streams: usize,
+    confirmed: bool,
+    folder: PathBuf,
+    /// Everything that it has to itself; None: it runs as any process of this user.
+    #[serde(default)]
+    apart: Option<Apart>,
+}
+
+impl ProgramKeys {
+    fn plan(&self, site: Option<&Site>) -> Result<ProgramEndPlan, AgentError> {
+        let site = site.ok_or_else(|| AgentError::input("run: a program needs the folder that place makes"))?;
+        site.require(&self.folder)?;
+        let words = match &self.apart {
+            Some(apart) => apart::command(apart, &self.words),
+            None => self.words.clone(),
+        };
+        Ok(ProgramEndPlan {
+            name: self.name.clone(),
+            words,
+            serves: self.serves,
+            ports: self.ports.clone(),
+            streams: self.streams,
+            confirmed: self.confirmed,
+            folder: self.folder.clone(),
+        })
+    }
 }
 
 impl FlowKeys {
@@ -103,6 +147,16 @@ impl FlowKeys {
     }
 }
 
+/// Everything that one end is made from.
+struct End<'a> {
+    run: ValidRun<'a>,
+    token: Token,
+    connect: Span,
+    programs: Vec<Option<ProgramEndPlan>>,
+    /// To listen on.
+    ports: [u16; 2],
+}
+
 /// The answer of a sending agent.
 #[derive(Serialize)]
 struct SentAnswer {
@@ -115,11 +169,12 @@ struct SentAnswer {
     cpu_s: f64,
 }
 
-/// A run's changes of the host. Dropping it undoes all, in this order: the guard waits for the journal's lock.
+/// A run's changes of the host. Dropping it undoes all, in this order: a control may be the host's default, and the
+/// guard waits for the journal's lock.
 #[derive(Default)]
 struct Changes {
-    controls: Option<Controls>,
     journal: Option<Journal>,
+    controls: Option<Controls>,
     guard: Option<Guard>,
 }
 
@@ -129,9 +184,12 @@ impl Changes {
         if !run.sysctls.is_empty() || Controls::need_journal(&run.controls) {
             let journal = changes.journal.insert(Journal::begin()?);
             changes.guard = Some(Guard::start(journal.path())?);
+        }
+        // One of them may become the host's default, by a sysctl.
+        changes.controls = Some(Controls::register(&run.controls, changes.journal.as_mut())?);
+        if let Some(journal) = &mut changes.journal {
             run.sysctls.iter().try_for_each(|(name, value)| journal.set(name, value))?;
         }
-        changes.controls = Some(Controls::register(&run.controls, changes.journal.as_mut())?);
         Ok(changes)
     }
 
@@ -151,7 +209,13 @@ impl Run {
     ///
     /// # Errors
     /// See [`Kind`].
-    pub fn execute(&self, id: u64, output: &Output, stop: &AtomicBool) -> Result<Value, AgentError> {
+    pub fn execute(
+        &self,
+        id: u64,
+        output: &Output,
+        site: Option<&Site>,
+        stop: &AtomicBool,
+    ) -> Result<Value, AgentError> {
         let run = ValidRun::new(&self.spec).map_err(|error| AgentError::input(format_args!("run: {error}")))?;
         let token = Token(hex::token(&self.token)?);
         if let Some(bounds) = &self.guard {
@@ -163,33 +227,34 @@ impl Run {
         if !(self.connect_s > 0.0 && self.connect_s <= 3600.0) {
             return Err(AgentError::input("run: connect_s: above 0, at most 3600"));
         }
+        let planned = self.flows.iter().map(|flow| flow.program.as_ref().map(|program| program.plan(site)).transpose());
+        let programs = planned.collect::<Result<Vec<_>, _>>()?;
+        let ports = site.map_or(self.ports, Site::ports_left);
+        let end = End { run, token, connect: Span((self.connect_s * 1e9) as u64), programs, ports };
         let changes = Changes::make(self)?;
-        let connect = Span((self.connect_s * 1e9) as u64);
         let ran = match self.role {
-            Role::Receive => self.receive(run, token, connect, id, output, stop),
-            Role::Send => self.send(run, token, connect, id, output, stop),
+            Role::Receive => self.receive(end, id, output, stop),
+            Role::Send => self.send(end, id, output, stop),
         };
+        let changed = changes.journal.as_ref().map(Journal::changed).unwrap_or_default();
         let undone = changes.undo();
-        let answer = ran?;
+        let mut answer = ran?;
         undone?;
+        if !changed.is_empty() {
+            answer["sysctls_changed"] = json!(changed.into_iter().collect::<BTreeMap<_, _>>());
+        }
         Ok(answer)
     }
 
-    fn receive(
-        &self,
-        run: ValidRun<'_>,
-        token: Token,
-        connect: Span,
-        id: u64,
-        output: &Output,
-        stop: &AtomicBool,
-    ) -> Result<Value, AgentError> {
+    fn receive(&self, end: End<'_>, id: u64, output: &Output, stop: &AtomicBool) -> Result<Value, AgentError> {
+        let End { run, token, connect, programs, ports } = end;
         let plan = ReceivePlan {
             local: self.local,
             peer: self.peer,
-            ports: self.ports,
+            ports,
             token,
             flows: self.flows.iter().map(FlowKeys::sockets).collect(),
+            programs,
             connect,
         };
         let receiver = Receiver::open(run, plan).map_err(|error| of_kernel(&error))?;
@@ -210,15 +275,8 @@ impl Run {
         Ok(json!(received))
     }
 
-    fn send(
-        &self,
-        run: ValidRun<'_>,
-        token: Token,
-        connect: Span,
-        id: u64,
-        output: &Output,
-        stop: &AtomicBool,
-    ) -> Result<Value, AgentError> {
+    fn send(&self, end: End<'_>, id: u64, output: &Output, stop: &AtomicBool) -> Result<Value, AgentError> {
+        let End { run, token, connect, programs, .. } = end;
         let plan = SendPlan {
             local: self.local,
             peer: self.peer,
@@ -226,9 +284,11 @@ impl Run {
             ports: self.flows.iter().map(|flow| flow.port).collect(),
             token,
             flows: self.flows.iter().map(FlowKeys::sockets).collect(),
+            programs,
             connect,
         };
-        if plan.report_port == 0 || plan.ports.contains(&0) {
+        let mut own = plan.ports.iter().zip(&plan.programs).filter(|(_, program)| program.is_none());
+        if plan.report_port == 0 || own.any(|(port, _)| *port == 0) {
             return Err(AgentError::input("run: report_port and each flow's port: those of the event listening"));
         }
         let connected = kernel::connect(run, &plan, stop).map_err(|error| of_kernel(&error))?;
@@ -236,8 +296,12 @@ impl Run {
         let mut progress = Progress::new(self.progress_ms);
         let end = Time(self.spec.duration_ns);
         let to = SocketAddr::new(self.peer, self.report_port);
-        let guard = self.guard.map(|bounds| Ok((bounds, Pinger::open(self.local, to, token.0, bounds.interval_ms)?)));
-        let guard = guard.transpose()?;
+        let mut guard = None;
+        if let Some(bounds) = self.guard {
+            let mut pinger = Pinger::open(self.local, to, token.0, bounds.interval_ms)?;
+            pinger.begin(&bounds, connect, stop)?;
+            guard = Some((bounds, pinger));
+        }
         let (over, harmed) = (AtomicBool::new(false), AtomicBool::new(false));
         let (sent, watched) = std::thread::scope(|scope| {
             let (over, harmed) = (&over, &harmed);

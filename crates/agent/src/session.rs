@@ -4,11 +4,13 @@ use crate::check::{self, Check};
 use crate::error::{AgentError, Kind, WRONG};
 use crate::files::Files;
 use crate::hex;
-use crate::input::{self, Input, Request};
+use crate::input::{self, Heard, Input, Request};
 use crate::journal;
 use crate::output::Output;
 use crate::probe::{Echo, Probe};
 use crate::run::Run;
+use crate::site::{PlaceKeys, Site};
+use crate::site_files::{DigestKeys, Prepare};
 use rustix::thread::Timespec;
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -22,7 +24,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// Version of the protocol: docs/design/agent.md.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Requests that wait at most; the front's channel holds the others.
 const DEPTH: usize = 16;
@@ -61,12 +63,19 @@ pub fn serve(from: impl Read + Send + 'static, into: impl Write + Send + 'static
     });
     let reading = inputs.clone();
     // It ends with the process: nothing interrupts a read of standard input.
-    thread::spawn(move || input::read_all(from, &reading));
-    let mut session = Session { output, inputs, greeted: false, lease: None, files: Files::default(), run: None };
+    let heard = Heard::now();
+    let noting = heard.clone();
+    thread::spawn(move || input::read_all(from, noting, &reading));
+    let mut session =
+        Session { output, inputs, greeted: false, lease: None, files: Files::default(), site: None, run: None };
     let mut code = ExitCode::SUCCESS;
     loop {
+        let lease = session.lease.unwrap_or(Duration::MAX);
         // The session has a sender, too: only the time can be over.
-        let Ok(input) = received.recv_timeout(session.lease.unwrap_or(Duration::MAX)) else {
+        let Ok(input) = received.recv_timeout(lease.saturating_sub(heard.since())) else {
+            if heard.since() < lease {
+                continue;
+            }
             eprintln!("elephan-agent: the front has been silent for its lease");
             break;
         };
@@ -101,6 +110,8 @@ struct Session {
     /// A front whose machine or network has failed closes no channel.
     lease: Option<Duration>,
     files: Files,
+    /// Folders and ports of programs.
+    site: Option<Arc<Site>>,
     run: Option<Running>,
 }
 
@@ -120,8 +131,19 @@ impl Session {
         let result = match request.name.as_str() {
             // Their answers come when they have ended.
             "run" if self.greeted && self.run.is_none() => match request.keys::<Run>() {
-                Ok(run) => return self.start(id, move |output, stop| run.execute(id, output, stop)),
+                Ok(run) => {
+                    let site = self.site.clone();
+                    return self.start(id, move |output, stop| run.execute(id, output, site.as_deref(), stop));
+                }
                 Err(error) => Err(error),
+            },
+            "prepare" if self.greeted && self.run.is_none() => match (request.keys::<Prepare>(), self.placed()) {
+                (Ok(files), Ok(site)) => return self.start(id, move |_, stop| files.execute(&site, stop)),
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            },
+            "digest" if self.greeted && self.run.is_none() => match (request.keys::<DigestKeys>(), self.placed()) {
+                (Ok(files), Ok(site)) => return self.start(id, move |_, stop| files.execute(&site, stop)),
+                (Err(error), _) | (_, Err(error)) => Err(error),
             },
             "probe" if self.greeted && self.run.is_none() => match request.keys::<Probe>() {
                 Ok(probe) => return self.start(id, move |output, stop| execute_probe(&probe, id, output, stop)),
@@ -130,6 +152,10 @@ impl Session {
             _ => self.answer(request),
         };
         self.output.answer(id, result);
+    }
+
+    fn placed(&self) -> Result<Arc<Site>, AgentError> {
+        self.site.clone().ok_or_else(|| AgentError::new(Kind::Protocol, "prepare and digest come after place"))
     }
 
     /// Does `work` on a thread of its own, as the run.
@@ -187,6 +213,16 @@ impl Session {
             }
             "check" => check::answer(&request.keys::<Check>()?),
             "put" => self.files.put(&request.keys()?),
+            "place" => {
+                // That of the run before goes first.
+                self.site = None;
+                Ok(self.site.insert(Arc::new(Site::make(&request.keys::<PlaceKeys>()?)?)).answer())
+            }
+            "leave" => {
+                let Bare {} = request.keys()?;
+                self.site = None;
+                Ok(json!({}))
+            }
             other => Err(AgentError::new(Kind::Protocol, format_args!("there is no request {other}"))),
         }
     }

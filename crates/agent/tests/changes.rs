@@ -119,14 +119,66 @@ fn a_value_that_somebody_else_has_set_since_stays() {
 }
 
 #[test]
-fn two_runs_do_not_set_the_same_sysctl_and_a_value_that_is_refused_leaves_nothing() {
+fn two_runs_share_a_value_and_the_last_one_restores_it() {
     let Some(hosts) = Hosts::new("sysctls") else { return };
     let before = hosts.receiver.sysctl(NAME);
-    let mut first = changed(&hosts.receiver, &plan());
-    let mut second = Agent::start(Some(&hosts.receiver));
-    let busy = second.ask("run", plan().receive());
+    for last_is_killed in [false, true] {
+        let mut first = changed(&hosts.receiver, &plan());
+        let mut third = Agent::start(Some(&hosts.receiver));
+        let mut other = plan();
+        other.more = json!({"sysctls": {NAME: "4096 111111 2222222"}});
+        let busy = third.ask("run", other.receive());
+        assert_eq!(busy["error"]["kind"], "busy", "{busy}");
+        let mut second = changed(&hosts.receiver, &plan());
+        let process = second.process.id();
+        let held = &third.ask("clean", json!({}))["answer"]["held"];
+        assert_eq!(held, &json!([{"process": first.process.id().to_string(), "changes": [NAME]}]));
+        // Its change is the other's from here on.
+        assert_eq!(first.end(), 0);
+        assert_eq!(hosts.receiver.sysctl(NAME), OTHER);
+        if last_is_killed {
+            second.kill();
+        } else {
+            assert_eq!(second.end(), 0);
+        }
+        becomes("it is restored", || hosts.receiver.sysctl(NAME) == before && journals(process) == 0);
+    }
+}
+
+#[test]
+fn a_value_that_a_run_relies_on_is_held_and_a_change_by_somebody_else_is_told() {
+    let Some(hosts) = Hosts::new("sysctls") else { return };
+    let before = hosts.receiver.sysctl(NAME);
+    let mut agents = hosts.agents();
+    let mut plan = plan();
+    plan.duration_ns = S / 10;
+    plan.more = json!({"sysctls": {NAME: before}});
+    let (sent, _, _) = plan.run(&mut agents);
+    assert!(sent["answer"].is_object() && sent["answer"].get("sysctls_changed").is_none(), "{sent}");
+    plan.duration_ns = 100 * S;
+    plan.begin(&mut agents);
+    while agents[0].await_event("progress")["delivered_bytes"] == 0 {}
+    let mut third = Agent::start(Some(&hosts.receiver));
+    let busy = third.ask("run", self::plan().receive());
     assert_eq!(busy["error"]["kind"], "busy", "{busy}");
-    assert_eq!(first.end(), 0);
+    assert_eq!(hosts.receiver.sysctl(NAME), before);
+    agents.iter_mut().for_each(|agent| assert_eq!(agent.end(), 0));
+    let mut agents = hosts.agents();
+    plan.duration_ns = 3 * S;
+    plan.begin(&mut agents);
+    while agents[0].await_event("progress")["delivered_bytes"] == 0 {}
+    let set = ["netns", "exec", &hosts.receiver.name, "sysctl", "-qw", &format!("{NAME}={OTHER}")];
+    assert!(std::process::Command::new("ip").args(set).status().unwrap().success());
+    let [sent, received] = agents.each_mut().map(|agent| agent.finish().0);
+    assert!(sent["answer"].is_object() && sent["answer"].get("sysctls_changed").is_none(), "{sent}");
+    assert_eq!(received["answer"]["sysctls_changed"], json!({NAME: OTHER}), "{received}");
+}
+
+#[test]
+fn a_value_that_is_refused_leaves_nothing() {
+    let Some(hosts) = Hosts::new("sysctls") else { return };
+    let before = hosts.receiver.sysctl(NAME);
+    let mut second = Agent::start(Some(&hosts.receiver));
     let mut wrong = plan();
     wrong.more = json!({"sysctls": {NAME: OTHER, "net.ipv4.tcp_wmem": "nonsense"}});
     let refused = second.ask("run", wrong.receive());

@@ -6,6 +6,7 @@ mod probes;
 mod protocol;
 mod runs;
 mod same_as_kernel;
+mod sites;
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
 mod tokens;

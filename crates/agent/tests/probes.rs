@@ -29,7 +29,7 @@ fn a_path_that_gets_worse_than_allowed_ends_the_run_and_one_that_does_not_is_des
     let Some(hosts) = Hosts::new("a harm guard") else { return };
     let mut agents = hosts.agents();
     let mut plan = Plan::new(S / 2).flow(&bulk(None));
-    plan.more = json!({"guard": {"interval_ms": 10, "max_rtt_ms": 5000.0, "max_loss_ppm": 900_000, "window": 10}});
+    plan.more = json!({"guard": {"interval_ms": 10, "max_rtt_ms": 500.0, "max_loss_ppm": 900_000, "window": 10}});
     let (sent, _, _) = plan.run(&mut agents);
     assert!(sent["answer"]["probes"]["probes"].as_u64().unwrap() > 10, "{sent}");
     plan.duration_ns = 100 * S;

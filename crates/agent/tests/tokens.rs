@@ -43,10 +43,10 @@ fn wrong_tokens_close_their_connections_and_the_run_goes_on_without_them() {
     let wrong_token = "ff".repeat(16);
     // A wrong token; a wrong version; a flow before the reports; a flow that there is not; noise; nothing at all.
     let shown = [
-        preamble(&wrong_token, u32::MAX, 1),
-        preamble(TOKEN, u32::MAX, 2),
-        preamble(TOKEN, 0, 1),
-        preamble(TOKEN, 77, 1),
+        preamble(&wrong_token, u32::MAX, 2),
+        preamble(TOKEN, u32::MAX, 3),
+        preamble(TOKEN, 0, 2),
+        preamble(TOKEN, 77, 2),
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
     ];
     for bytes in shown {

@@ -1,5 +1,6 @@
 //! Traffic that does not react: packets at a constant rate, always or in exponential bursts.
 
+use crate::frame_clock::FrameClock;
 use crate::routes::add_of_background;
 use crate::validate::ValidRun;
 use link::random::{stream_seed, Random};
@@ -24,6 +25,8 @@ pub struct Background {
     pub enabled: bool,
     random: Random,
     gap: Span,
+    /// Frames, where they differ or their times have to be exact.
+    frames: Option<FrameClock>,
     /// End of the present on period; NEVER for a constant source.
     on_until: Time,
     /// Packets sent.
@@ -62,6 +65,7 @@ impl Background {
 
     fn new(spec: BackgroundSpec, hop: u32, run_seed: u64) -> Background {
         let random = Random::new(stream_seed(run_seed, &format!("background/{}", spec.name)));
+        let frames = spec.frames.as_ref().map(|frames| FrameClock::new(frames, spec.rate_bps));
         let gap = Rate(spec.rate_bps).time_for(Size(u64::from(spec.packet_bytes)));
         let enabled = spec.enabled;
         Background {
@@ -70,6 +74,7 @@ impl Background {
             enabled,
             random,
             gap,
+            frames,
             on_until: Time::ZERO,
             sent_packets: 0,
             dropped_packets: 0,
@@ -84,18 +89,24 @@ impl Background {
         now.max(Time(self.spec.start_ns))
     }
 
-    /// Returns true if a packet is due now, and the time of the next call.
-    pub fn handle_timer(&mut self, now: Time) -> (bool, Time) {
+    /// Returns the bytes of the packet that is due now, if one is, and the time of the next call.
+    pub fn handle_timer(&mut self, now: Time) -> (Option<u32>, Time) {
         if !self.enabled || self.spec.stop_ns.is_some_and(|stop| now.0 >= stop) {
-            return (false, Time::NEVER);
+            return (None, Time::NEVER);
         }
         if now < self.on_until {
-            return (true, now + self.gap);
+            return match &mut self.frames {
+                None => (Some(self.spec.packet_bytes), now + self.gap),
+                Some(frames) => {
+                    let (bytes, gap) = frames.next();
+                    (Some(bytes), now + gap)
+                }
+            };
         }
         let off = self.spec.on_off_ns.map_or(Span::ZERO, |[_, off]| Span(self.random.exponential(off)));
         let next = now + off;
         self.on_until = self.on_period(next);
-        (false, next.max(now + Span(1)))
+        (None, next.max(now + Span(1)))
     }
 
     fn on_period(&mut self, from: Time) -> Time {

@@ -89,7 +89,10 @@ impl CopyStudy {
         let at_random = |loss: &LossSpec| {
             matches!(
                 loss,
-                LossSpec::Independent { .. } | LossSpec::GilbertElliott { .. } | LossSpec::BitErrorRate { .. }
+                LossSpec::Independent { .. }
+                    | LossSpec::GilbertElliott { .. }
+                    | LossSpec::BitErrorRate { .. }
+                    | LossSpec::BitErrorBursts { .. }
             )
         };
         let used = run.flows.iter().flat_map(|flow| flow.route.iter().chain(&flow.return_route));

@@ -174,10 +174,10 @@ impl Environment {
     fn handle_background<P: BackgroundPacket>(&mut self, now: Time, timer: u32, net: &mut Network<P>) {
         let index = timer - self.numbering.first_timer;
         let source = &mut self.background[index as usize];
-        let (goes, due) = source.handle_timer(now);
-        if goes {
+        let (bytes, due) = source.handle_timer(now);
+        if let Some(bytes) = bytes {
             source.sent_packets += 1;
-            let packet = P::background(source.spec.packet_bytes, source.hop, self.numbering.first_source + index);
+            let packet = P::background(bytes, source.hop, self.numbering.first_source + index);
             if net.send(packet).is_err() {
                 source.dropped_packets += 1;
             }

@@ -1,15 +1,16 @@
 //! A link of a specification in the link crate's form.
 
-use link::{Jitter, JitterDistribution, LinkConfig, LossModel, PolicerConfig, QueueConfig};
-use spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
+use link::{Framing, Jitter, JitterDistribution, LinkConfig, LossModel, PolicerConfig, QueueConfig};
+use spec::{FramingSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
 use units::{Rate, Span};
 
 /// The link crate's form of `spec`.
 pub fn link_config(spec: &LinkSpec) -> LinkConfig {
     // Its place is the network's.
-    let LinkSpec { name: _, from: _, to: _, rate_bps, delay_ns, queue, loss, jitter, policer } = spec;
+    let LinkSpec { name: _, from: _, to: _, rate_bps, delay_ns, queue, loss, jitter, policer, framing } = spec;
     LinkConfig {
         rate: Rate(*rate_bps),
+        framing: framing.map(framing_of).unwrap_or_default(),
         delay: Span(*delay_ns),
         queue: queue_config(queue),
         loss: loss_model(loss),
@@ -50,6 +51,9 @@ pub fn loss_model(spec: &LossSpec) -> LossModel {
         }
         LossSpec::EveryNth { n } => LossModel::EveryNth { n },
         LossSpec::BitErrorRate { probability_e18 } => LossModel::BitErrorRate { probability_e18 },
+        LossSpec::BitErrorBursts { good_to_bad_e18, bad_to_good_e18, error_bad_e18 } => {
+            LossModel::BitErrorBursts { good_to_bad_e18, bad_to_good_e18, error_bad_e18 }
+        }
         LossSpec::List { packets } => LossModel::List { packets },
     }
 }
@@ -62,6 +66,12 @@ fn jitter_of(spec: &JitterSpec) -> Jitter {
         JitterKind::Normal => JitterDistribution::Normal,
     };
     Jitter { distribution, scale: Span(scale_ns), reordering }
+}
+
+/// The link crate's form of a frame.
+pub fn framing_of(spec: FramingSpec) -> Framing {
+    let FramingSpec { header_bytes, min_frame_bytes, gap_bytes } = spec;
+    Framing { header_bytes, min_frame_bytes, gap_bytes }
 }
 
 fn policer_of(spec: &PolicerSpec) -> PolicerConfig {

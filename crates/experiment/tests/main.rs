@@ -2,6 +2,7 @@
 
 mod bbr;
 mod common;
+mod constant_traffic;
 mod delay_based;
 mod drawn;
 mod extensions;

@@ -17,6 +17,7 @@ mod namespace;
 mod outcome_record;
 mod packet;
 mod plan;
+mod program_end_plan;
 mod receive;
 mod remote_plan;
 mod run;
@@ -37,6 +38,7 @@ pub use emulator::{CarrierCounters, Direction, Emulator, EmulatorReport, IssuedC
 pub use error::KernelError;
 pub use outcome_record::{NamedMetrics, OutcomeRecord};
 pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, ProgramPlan, RoutePlan};
+pub use program_end_plan::ProgramEndPlan;
 pub use receive::{Received, Receiver};
 pub use remote_plan::{ReceivePlan, SendPlan};
 pub use run::{run, Carrier};

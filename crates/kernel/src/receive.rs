@@ -1,6 +1,7 @@
 //! The receiving end of a run between two hosts.
 
 use crate::error::KernelError;
+use crate::program_end_plan::ProgramEndPlan;
 use crate::remote_plan::ReceivePlan;
 use crate::traffic::{EndReport, Reception};
 use experiment::{RunError, ValidRun};
@@ -26,7 +27,7 @@ impl Receiver {
     /// # Errors
     /// Plan and run do not hold together, no port is free, the kernel refused an option.
     pub fn open(run: ValidRun<'_>, plan: ReceivePlan) -> Result<Receiver, KernelError> {
-        check(run, plan.flows.len())?;
+        check(run, plan.flows.len(), &plan.programs)?;
         let names = run.flows.iter().map(|flow| flow.name.clone()).collect();
         let exact = run.flows.iter().map(|flow| !matches!(flow.workload, WorkloadSpec::Bulk { .. })).collect();
         Reception::open(plan, names, exact).map(Receiver)
@@ -49,10 +50,11 @@ impl Receiver {
 }
 
 /// Checks that hosts can carry the flows of `run`, of which a plan has `planned`.
-pub(crate) fn check(run: ValidRun<'_>, planned: usize) -> Result<(), KernelError> {
+pub(crate) fn check(run: ValidRun<'_>, planned: usize, programs: &[Option<ProgramEndPlan>]) -> Result<(), KernelError> {
     let wrong = |text: String| Err(KernelError::Spec(RunError::Spec(text)));
-    if planned != run.flows.len() {
-        return wrong(format!("the plan has {planned} flows, the spec {}", run.flows.len()));
+    if planned != run.flows.len() || programs.len() != run.flows.len() {
+        let (flows, programs) = (run.flows.len(), programs.len());
+        return wrong(format!("the plan has {planned} flows and {programs} for programs, the spec {flows}"));
     }
     let Some(first) = run.flows.first() else { return wrong("the spec has no flows".to_owned()) };
     if let Some(entry) = run.short_flows.first() {
@@ -61,27 +63,35 @@ pub(crate) fn check(run: ValidRun<'_>, planned: usize) -> Result<(), KernelError
     if let Some(gateway) = run.gateways.first() {
         return wrong(format!("node {}: the simulator alone has gateways", run.nodes[gateway.node]));
     }
-    for flow in &run.flows {
+    for (flow, program) in run.flows.iter().zip(programs) {
         if flow.source != first.source {
             let (one, other) = (&first.name, &flow.name);
             return wrong(format!(
                 "flows {one} and {other} begin at different nodes: between hosts a run has one direction"
             ));
         }
-        match &flow.workload {
-            WorkloadSpec::Bulk { .. } | WorkloadSpec::Replicate { .. } => {}
-            WorkloadSpec::ConstantRate { credits: None, .. } => {}
-            WorkloadSpec::ConstantRate { .. } => {
-                return wrong(format!(
-                    "flow {}: credits: between hosts a credit would take the way back, and the model's takes none",
-                    flow.name
-                ));
+        match (&flow.workload, program) {
+            (WorkloadSpec::Program(_), Some(program)) if program.port() > 0 && !program.words.is_empty() => {}
+            (WorkloadSpec::Program(_), _) | (_, Some(_)) => {
+                return wrong(format!("flow {}: a program in the spec has its end, with words and port", flow.name));
             }
-            WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_) => {
-                let what = "the agents carry bulk, constant_rate and replicate";
-                return wrong(format!("flow {}: its workload runs on other backends: {what}", flow.name));
-            }
+            (workload, None) => check_workload(&flow.name, workload)?,
         }
     }
     Ok(())
+}
+
+fn check_workload(flow: &str, workload: &WorkloadSpec) -> Result<(), KernelError> {
+    let wrong = |text: String| Err(KernelError::Spec(RunError::Spec(text)));
+    match workload {
+        WorkloadSpec::Bulk { .. } | WorkloadSpec::Replicate { .. } => Ok(()),
+        WorkloadSpec::ConstantRate { credits: None, .. } => Ok(()),
+        WorkloadSpec::ConstantRate { .. } => wrong(format!(
+            "flow {flow}: credits: between hosts a credit would take the way back, and the model's takes none"
+        )),
+        WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_) => {
+            let what = "the agents carry bulk, constant_rate, replicate and programs";
+            wrong(format!("flow {flow}: its workload runs on other backends: {what}"))
+        }
+    }
 }

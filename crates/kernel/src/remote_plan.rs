@@ -1,5 +1,6 @@
 //! The plan of one end of a run between two hosts.
 
+use crate::program_end_plan::ProgramEndPlan;
 use crate::socket_plan::SocketPlan;
 use crate::token::Token;
 use std::net::IpAddr;
@@ -18,6 +19,8 @@ pub struct ReceivePlan {
     pub token: Token,
     /// Options of the receiving socket of each flow.
     pub flows: Vec<SocketPlan>,
+    /// The program's end here of each flow that one carries.
+    pub programs: Vec<Option<ProgramEndPlan>>,
     /// Time in which the sending agent has to come.
     pub connect: Span,
 }
@@ -37,6 +40,8 @@ pub struct SendPlan {
     pub token: Token,
     /// Options of the sending socket of each flow.
     pub flows: Vec<SocketPlan>,
+    /// The program's end here of each flow that one carries.
+    pub programs: Vec<Option<ProgramEndPlan>>,
     /// Time in which the connection of reports has to be made.
     pub connect: Span,
 }

@@ -58,7 +58,7 @@ pub struct Sent {
 /// # Errors
 /// Plan and run do not hold together; the other agent does not answer.
 pub fn connect(run: ValidRun<'_>, plan: &SendPlan, stop: &AtomicBool) -> Result<Connected, KernelError> {
-    check(run, plan.flows.len().min(plan.ports.len()))?;
+    check(run, plan.flows.len().min(plan.ports.len()), &plan.programs)?;
     Remote::connect(plan, stop).map(Connected)
 }
 
@@ -88,9 +88,12 @@ impl Connected {
         stops: &[&AtomicBool],
         report_progress: &mut dyn FnMut(Time, &[u64]),
     ) -> Result<Sent, KernelError> {
+        let round_trip = self.0.clock.round_trip;
         let mut traffic = Traffic::to_remote(run, plan, self.0)?;
         let progress: Arc<[AtomicU64]> = run.flows.iter().map(|_| AtomicU64::new(0)).collect();
-        let clock = Clock::starting_in(LEAD);
+        // A client that the other agent starts has to know of it in time.
+        let lead = if traffic.fetches() { LEAD.max(round_trip) } else { LEAD };
+        let clock = Clock::starting_in(lead);
         traffic.announce(clock);
         let (stop, over, (reports, received)) = (AtomicBool::new(false), AtomicBool::new(false), channel());
         let measured = std::thread::scope(|scope| {

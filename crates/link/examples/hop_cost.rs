@@ -4,7 +4,7 @@
 //! at the rate of the line; every fourth time two arrive at once and the next time none, so that the queue is used.
 //! Time is this process's CPU time (Linux).
 
-use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig};
+use link::{Framing, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig};
 use units::{Rate, Span, Time};
 
 #[derive(Clone, Copy)]
@@ -40,7 +40,8 @@ fn measure(name: &str, rate: u64, delay_ms: u64, queue: QueueConfig, loss: LossM
         return;
     }
     let delay = Span::from_millis(delay_ms);
-    let config = LinkConfig { rate: Rate(rate), delay, queue, loss, jitter, policer: None };
+    let config =
+        LinkConfig { rate: Rate(rate), framing: Framing::default(), delay, queue, loss, jitter, policer: None };
     let (mut link, mut pacers) = (Link::variable(&config, 1), Pacers::default());
     let gap = 1500 * 8_000_000_000 / rate;
     let start = cpu_ns();

@@ -1,5 +1,6 @@
 //! Configuration of a link.
 
+use crate::framing::{Framing, MAX_OVERHEAD_BYTES};
 use std::fmt;
 use units::{Rate, Span};
 
@@ -17,8 +18,10 @@ pub(crate) const E18: u64 = 1_000_000_000_000_000_000;
 /// One direction of a link.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
-    /// Rate of the line, bits of IP packets per second; 1 to [`MAX_RATE`].
+    /// Rate of the line, bits of frames and what lies between them per second; 1 to [`MAX_RATE`].
     pub rate: Rate,
+    /// Frame around each packet; none: the rate is one of IP packets.
+    pub framing: Framing,
     /// Propagation delay.
     pub delay: Span,
     /// Queue discipline and limits.
@@ -112,10 +115,19 @@ pub enum LossModel {
         /// The period; above zero.
         n: u64,
     },
-    /// Independent bit errors: a packet of b bits survives with (1 - p)^b. Drawn per flow.
+    /// Independent bit errors: a frame of b bits survives with (1 - p)^b. Drawn per flow.
     BitErrorRate {
         /// p, 10^-18 per bit.
         probability_e18: u64,
+    },
+    /// Bit errors in bursts: a two-state Markov chain with one step per bit of a frame. The good state has no error.
+    BitErrorBursts {
+        /// Good to bad, 10^-18 per bit.
+        good_to_bad_e18: u64,
+        /// Bad to good, 10^-18 per bit; the mean length of a burst is its inverse. Above zero.
+        bad_to_good_e18: u64,
+        /// Bit error probability in the bad state, 10^-18.
+        error_bad_e18: u64,
     },
     /// Exactly these of the packets that enter the line, counted from 1.
     List {
@@ -194,6 +206,11 @@ impl LinkConfig {
     /// The first field that is out of the range its documentation gives.
     pub fn check(&self) -> Result<(), ConfigError> {
         require((1..=MAX_RATE.0).contains(&self.rate.0), "rate", self.rate, "from 1 bit/s to 2^62 bit/s")?;
+        let Framing { header_bytes, min_frame_bytes, gap_bytes } = self.framing;
+        let overhead = |field, bytes: u32| require(bytes <= MAX_OVERHEAD_BYTES, field, bytes, "at most 2^30 bytes");
+        overhead("framing.header_bytes", header_bytes)?;
+        overhead("framing.gap_bytes", gap_bytes)?;
+        require(min_frame_bytes <= 65_535, "framing.min_frame_bytes", min_frame_bytes, "at most 65535 bytes")?;
         self.queue.check()?;
         self.loss.check()?;
         if let Some(jitter) = &self.jitter {
@@ -284,6 +301,14 @@ impl LossModel {
             LossModel::EveryNth { n } => require(*n > 0, "loss.n", n, "above zero"),
             LossModel::BitErrorRate { probability_e18: p } => {
                 require(*p <= E18, "loss.probability_e18", p, "at most 10^18 (probability 1)")
+            }
+            LossModel::BitErrorBursts { good_to_bad_e18, bad_to_good_e18, error_bad_e18 } => {
+                let e18 = |field, p: u64| require(p <= E18, field, p, "at most 10^18 (probability 1)");
+                e18("loss.good_to_bad_e18", *good_to_bad_e18)?;
+                e18("loss.bad_to_good_e18", *bad_to_good_e18)?;
+                e18("loss.error_bad_e18", *error_bad_e18)?;
+                let leaves = *bad_to_good_e18 > 0;
+                require(leaves, "loss.bad_to_good_e18", 0, "above zero: with 0 the line never leaves the bad state")
             }
             LossModel::List { packets } => {
                 require(packets.first() != Some(&0), "loss.packets", 0, "counted from 1")?;

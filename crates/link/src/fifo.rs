@@ -5,7 +5,7 @@
 //! passes each packet once.
 
 use crate::admission::Admission;
-use crate::config::LossModel;
+use crate::config::{LinkConfig, LossModel};
 use crate::counters::{DropReason, LinkCounters};
 use crate::loss::Loss;
 use crate::packet::Packet;
@@ -44,17 +44,18 @@ pub struct FifoLink<P> {
 }
 
 impl<P: Packet> FifoLink<P> {
-    pub(crate) fn new(rate: Rate, delay: u64, limits: (u64, u64), red: Option<Red>, loss: Loss) -> FifoLink<P> {
+    pub(crate) fn new(config: &LinkConfig, red: Option<Red>, loss: Loss) -> FifoLink<P> {
+        let (limit_packets, limit_bytes) = config.queue.limits();
         FifoLink {
             due: Time::NEVER.0,
             ring: Ring::new(),
-            transmitter: Serializer::new(rate),
+            transmitter: Serializer::new(config.rate, config.framing),
             waiting_bytes: 0,
             next_start: 0,
-            limit_packets: limits.0,
-            limit_bytes: limits.1,
+            limit_packets,
+            limit_bytes,
             up: true,
-            delay,
+            delay: config.delay.0,
             loss,
             unchanged: true,
             delays: VecDeque::new(),

@@ -9,6 +9,7 @@
 //! periods and lists are properties of the line: they count packets whosever they are.
 
 use crate::config::{LossModel, E12, E18};
+use crate::framing::Framing;
 use crate::per_flow_loss::PerFlowLoss;
 use crate::random::{stream_seed, Geometric, Random};
 
@@ -26,6 +27,7 @@ pub(crate) struct Loss {
     source: Source,
     random: Random,
     seed: u64,
+    framing: Framing,
 }
 
 enum Source {
@@ -36,10 +38,10 @@ enum Source {
 }
 
 impl Loss {
-    pub fn new(model: &LossModel, seed: u64) -> Loss {
+    pub fn new(model: &LossModel, framing: Framing, seed: u64) -> Loss {
         let per_flow = match *model {
-            LossModel::Independent { probability_e12: p } if p > 0 => Some((Geometric::new(p, E12), false)),
-            LossModel::BitErrorRate { probability_e18: p } if p > 0 => Some((Geometric::new(p, E18), true)),
+            LossModel::Independent { probability_e12: p } if p > 0 => Some(Geometric::new(p, E12)),
+            LossModel::BitErrorRate { probability_e18: p } if p > 0 => Some(Geometric::new(p, E18)),
             _ => None,
         };
         let source = match *model {
@@ -48,18 +50,23 @@ impl Loss {
                 if loss_good_e12 == 0 && (loss_bad_e12 == 0 || good_to_bad_e12 == 0) {
                     Source::Never
                 } else {
-                    let change = [Geometric::new(good_to_bad_e12, E12), Geometric::new(bad_to_good_e12, E12)];
-                    let loss = [Geometric::new(loss_good_e12, E12), Geometric::new(loss_bad_e12, E12)];
-                    Source::Bursty(Box::new(Bursty { change, loss, bad: false, stay: None }))
+                    Source::bursty([good_to_bad_e12, bad_to_good_e12], [loss_good_e12, loss_bad_e12], E12)
+                }
+            }
+            LossModel::BitErrorBursts { good_to_bad_e18, bad_to_good_e18, error_bad_e18 } => {
+                if good_to_bad_e18 == 0 || error_bad_e18 == 0 {
+                    Source::Never
+                } else {
+                    Source::bursty([good_to_bad_e18, bad_to_good_e18], [0, error_bad_e18], E18)
                 }
             }
             LossModel::EveryNth { n } => Source::EveryNth { n },
             LossModel::List { ref packets } => Source::List { packets: packets.clone(), next: 0 },
         };
-        let by_bits = matches!(per_flow, Some((_, true)));
-        let per_flow = per_flow.map(|(distance, _)| Box::new(PerFlowLoss::new(distance, seed)));
+        let by_bits = matches!(model, LossModel::BitErrorRate { .. } | LossModel::BitErrorBursts { .. });
+        let per_flow = per_flow.map(|distance| Box::new(PerFlowLoss::new(distance, seed)));
         let (by_flow, random) = (per_flow.is_some(), Random::new(seed));
-        let mut loss = Loss { gap: 0, flow: 0, by_flow, by_bits, per_flow, source, random, seed };
+        let mut loss = Loss { gap: 0, flow: 0, by_flow, by_bits, per_flow, source, random, seed, framing };
         loss.gap = match &mut loss.per_flow {
             Some(per_flow) => per_flow.switch(0, 0),
             None => loss.draw(),
@@ -69,7 +76,7 @@ impl Loss {
 
     /// Another model from here on, with per_flow of its own; it counts from the next packet.
     pub fn replace(&mut self, model: &LossModel) {
-        *self = Loss::new(model, stream_seed(self.seed, "next"));
+        *self = Loss::new(model, self.framing, stream_seed(self.seed, "next"));
     }
 
     /// Returns whether the next packet to enter the line is lost. `flow` is asked only where it matters.
@@ -81,16 +88,44 @@ impl Loss {
             if flow != self.flow {
                 self.switch(flow);
             }
-            if self.by_bits {
-                distance = u64::from(bytes) * 8;
-            }
+        }
+        if self.by_bits {
+            distance = u64::from(self.framing.frame_bytes(bytes)) * 8;
         }
         if self.gap >= distance {
             self.gap -= distance;
             return false;
         }
+        if let Source::Bursty(bursty) = &mut self.source {
+            bursty.pass(distance - self.gap - 1, &mut self.random);
+        }
         self.gap = self.draw();
         true
+    }
+
+    /// Distance that a packet of `bytes` takes: 1, or its bits.
+    pub fn distance(&self, bytes: u32) -> u64 {
+        if self.by_bits {
+            u64::from(self.framing.frame_bytes(bytes)) * 8
+        } else {
+            1
+        }
+    }
+
+    /// Distance to the next loss of `flow`, or of the line; `u64::MAX`: never.
+    pub fn gap_of(&mut self, flow: u64) -> u64 {
+        if self.by_flow && flow != self.flow {
+            self.switch(flow);
+        }
+        self.gap
+    }
+
+    /// Passes packets of `flow` that take `distance` together, none of which is lost.
+    pub fn pass(&mut self, flow: u64, distance: u64) {
+        let gap = self.gap_of(flow);
+        if gap != u64::MAX {
+            self.gap = gap - distance;
+        }
     }
 
     fn switch(&mut self, flow: u64) {
@@ -121,6 +156,14 @@ impl Loss {
     }
 }
 
+impl Source {
+    /// Probabilities of the changes from good and from bad, and of a loss in good and in bad, 1/`unit`.
+    fn bursty(change: [u64; 2], loss: [u64; 2], unit: u64) -> Source {
+        let [change, loss] = [change, loss].map(|of| of.map(|p| Geometric::new(p, unit)));
+        Source::Bursty(Box::new(Bursty { change, loss, bad: false, stay: None }))
+    }
+}
+
 /// Gilbert-Elliott: sojourns and distances within a sojourn are both geometric.
 struct Bursty {
     /// Packets before the state changes: from good, from bad.
@@ -133,6 +176,24 @@ struct Bursty {
 }
 
 impl Bursty {
+    /// Passes the rest of a lost packet: `trials` (bits) of which the losses do not matter.
+    fn pass(&mut self, mut trials: u64, random: &mut Random) {
+        while trials > 0 {
+            let stay = match self.stay {
+                Some(u64::MAX) => return,
+                Some(stay) => stay,
+                None => self.change[usize::from(self.bad)].sample(random),
+            };
+            if trials <= stay {
+                self.stay = Some(stay - trials);
+                return;
+            }
+            trials -= stay;
+            self.bad = !self.bad;
+            self.stay = Some(self.change[usize::from(self.bad)].sample(random).saturating_add(1));
+        }
+    }
+
     fn draw(&mut self, random: &mut Random) -> u64 {
         let mut passed = 0u64;
         loop {

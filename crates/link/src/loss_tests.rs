@@ -3,7 +3,7 @@
 use super::*;
 
 fn losses(model: LossModel, bytes: u32, packets: u64) -> Vec<u64> {
-    let mut loss = Loss::new(&model, 99);
+    let mut loss = Loss::new(&model, Framing::default(), 99);
     (1..=packets).filter(|_| loss.loses(bytes, || 0)).collect()
 }
 
@@ -80,7 +80,7 @@ fn a_bit_error_rate_loses_by_size() {
 
 #[test]
 fn mixed_sizes_are_lost_each_by_its_own_size() {
-    let mut loss = Loss::new(&LossModel::BitErrorRate { probability_e18: 10_000_000_000_000 }, 5);
+    let mut loss = Loss::new(&LossModel::BitErrorRate { probability_e18: 10_000_000_000_000 }, Framing::default(), 5);
     let (mut large, mut small) = (0, 0);
     for _ in 0..500_000 {
         large += usize::from(loss.loses(1500, || 0));
@@ -125,9 +125,51 @@ fn both_states_of_gilbert_elliott_lose_at_their_own_rate() {
 
 #[test]
 fn a_new_model_counts_from_its_first_packet() {
-    let mut loss = Loss::new(&LossModel::EveryNth { n: 10 }, 1);
+    let mut loss = Loss::new(&LossModel::EveryNth { n: 10 }, Framing::default(), 1);
     assert!(!(0..5).any(|_| loss.loses(1500, || 0)));
     loss.replace(&LossModel::EveryNth { n: 3 });
     let pattern: Vec<bool> = (0..6).map(|_| loss.loses(1500, || 0)).collect();
     assert_eq!(pattern, [false, false, true, false, false, true]);
+}
+
+fn bursts(good_to_bad_e18: u64, bad_to_good_e18: u64, error_bad_e18: u64) -> LossModel {
+    LossModel::BitErrorBursts { good_to_bad_e18, bad_to_good_e18, error_bad_e18 }
+}
+
+#[test]
+fn bursts_of_one_bit_lose_as_many_frames_as_independent_errors() {
+    // A burst ends with its bit, so that p = 1e-6 per bit in both; a frame of 1000 B has 8000.
+    let n = 1_000_000;
+    let lost = losses(bursts(E18 / 1_000_000, E18, E18), 1000, n);
+    assert_binomial(lost.len(), n, 1.0 - (1.0 - 1e-6f64).powi(8000), "bursts of one bit");
+}
+
+#[test]
+fn a_burst_of_bit_errors_reaches_over_frames() {
+    // Bursts of 40,000 bits on average, in which every second bit is wrong: 5 frames of 1000 B.
+    let n = 2_000_000u64;
+    let lost = losses(bursts(E18 / 100_000_000, E18 / 40_000, E18 / 2), 1000, n);
+    // Of exponential length L and random place, a burst touches 1 + L / 8000 frames: 6 on average.
+    let bursts = 1 + lost.windows(2).filter(|pair| pair[1] - pair[0] > 3).count();
+    let frames = lost.len() as f64 / bursts as f64;
+    assert!((5.0..7.0).contains(&frames), "{frames} frames per burst, {bursts} bursts");
+    // Without overlap there are n * 8000 / (1e8 + 4e4) of them: 160.
+    assert!((100..220).contains(&bursts), "{bursts}");
+}
+
+#[test]
+fn bursts_without_error_lose_nothing_and_ones_without_end_all() {
+    assert_eq!(losses(bursts(E18, E18 / 2, 0), 1500, 1000), []);
+    assert_eq!(losses(bursts(0, E18, E18), 1500, 1000), []);
+    assert_eq!(losses(bursts(E18, 1, E18), 1500, 1000).len(), 1000);
+}
+
+#[test]
+fn bit_errors_hit_the_bits_of_the_frame() {
+    // An IP packet of 46 B makes 64 B of frame; what lies between frames does not count.
+    let ethernet = Framing { header_bytes: 18, min_frame_bytes: 64, gap_bytes: 20 };
+    let mut loss = Loss::new(&LossModel::BitErrorRate { probability_e18: E18 / 10_000 }, ethernet, 4);
+    let n = 200_000;
+    let lost = (0..n).filter(|_| loss.loses(40, || 0)).count();
+    assert_binomial(lost, n, 1.0 - (1.0 - 1e-4f64).powi(64 * 8), "a padded frame");
 }

@@ -4,6 +4,7 @@
 //! packet by packet, and a pacer with a backlogged buffer is never idle.
 
 use crate::config::MAX_RATE;
+use crate::framing::Framing;
 use crate::serializer::Serializer;
 use units::Rate;
 
@@ -29,7 +30,7 @@ impl Pacers {
     pub fn add(&mut self, rate: Rate) -> PacerId {
         check(rate);
         let id = PacerId(u32::try_from(self.0.len()).expect("fewer than 2^32 pacers"));
-        self.0.push(Pacer { transmitter: Serializer::new(rate), backlogged: 0 });
+        self.0.push(Pacer { transmitter: Serializer::new(rate, Framing::default()), backlogged: 0 });
         id
     }
 

@@ -96,7 +96,7 @@ impl<P: Packet> PrecomputedLink<P> {
         let (limit_packets, limit_bytes) = config.queue.limits();
         Some(PrecomputedLink {
             due: Time::NEVER.0,
-            transmitter: Serializer::new(config.rate),
+            transmitter: Serializer::new(config.rate, config.framing),
             delay: config.delay.0,
             limit_packets,
             limit_bytes,
@@ -104,7 +104,7 @@ impl<P: Packet> PrecomputedLink<P> {
             arriving: Ring::new(),
             waiting_bytes: 0,
             next_start: 0,
-            loss: Loss::new(&config.loss, seed),
+            loss: Loss::new(&config.loss, config.framing, seed),
             lost: VecDeque::new(),
             max_queue: (0, 0),
             arrived: 0,

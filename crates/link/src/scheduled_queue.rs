@@ -57,11 +57,11 @@ impl<P: Packet> ScheduledQueue<P> {
         ScheduledQueue {
             queue,
             backlog_since: 0,
-            transmitter: Serializer::new(config.rate),
+            transmitter: Serializer::new(config.rate, config.framing),
             delay_line: DelayLine::new(config.jitter.as_ref().is_some_and(|j| j.reordering)),
             delay: config.delay.0,
             jitter: config.jitter.as_ref().map(|j| JitterSource::new(j, random("jitter"))),
-            loss: Loss::new(&config.loss, seed("loss")),
+            loss: Loss::new(&config.loss, config.framing, seed("loss")),
             up: true,
             counters: LinkCounters::new(),
         }

@@ -1,5 +1,6 @@
 //! A transmitter: the exact departure of the last bit of each packet.
 
+use crate::framing::Framing;
 use units::{Rate, NS_PER_S};
 
 /// Sizes whose transmission time is remembered: data, and ACKs with 0 to 3 SACK blocks, fall into different entries.
@@ -9,8 +10,9 @@ const NS_PER_BYTE: u64 = 8 * NS_PER_S;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// Of the packet; its time is that of its frame.
     bytes: u32,
-    /// bytes * 8e9 / rate, ns: whole part.
+    /// Bytes on the line * 8e9 / rate, ns: whole part.
     whole: u64,
     /// Remainder of that division, in 1/rate ns.
     part: u64,
@@ -30,15 +32,22 @@ pub(crate) struct Serializer {
     rate: u64,
     /// Of the size sent last: most links see one size for long, and the others stay out of the processor's cache.
     last: Entry,
-    cache: Box<[Entry; CACHE]>,
+    cache: Box<Cache>,
 }
 
-/// 0 bytes take 0 ns at any rate: a valid entry.
+/// Times of other sizes than the last.
+struct Cache {
+    entries: [Entry; CACHE],
+    framing: Framing,
+}
+
+/// No packet has 0 bytes: an entry that nothing meets.
 const NOTHING: Entry = Entry { bytes: 0, whole: 0, part: 0 };
 
 impl Serializer {
-    pub fn new(rate: Rate) -> Serializer {
-        Serializer { free_at: 0, early: 0, rate: rate.0, last: NOTHING, cache: Box::new([NOTHING; CACHE]) }
+    pub fn new(rate: Rate, framing: Framing) -> Serializer {
+        let cache = Box::new(Cache { entries: [NOTHING; CACHE], framing });
+        Serializer { free_at: 0, early: 0, rate: rate.0, last: NOTHING, cache }
     }
 
     /// Time at which the line is free for the next packet; `u64::MAX` while halted.
@@ -64,9 +73,10 @@ impl Serializer {
 
     #[inline(never)]
     fn entry(&mut self, bytes: u32) -> Entry {
-        let entry = &mut self.cache[(bytes >> 3) as usize % CACHE];
+        let Cache { entries, framing } = &mut *self.cache;
+        let entry = &mut entries[(bytes >> 3) as usize % CACHE];
         if entry.bytes != bytes {
-            *entry = divide(bytes, self.rate);
+            *entry = Entry { bytes, ..divide(framing.line_bytes(bytes), self.rate) };
         }
         *entry
     }
@@ -76,7 +86,7 @@ impl Serializer {
         self.early = 0;
         self.rate = rate.0;
         self.last = NOTHING;
-        *self.cache = [NOTHING; CACHE];
+        self.cache.entries = [NOTHING; CACHE];
     }
 
     /// The next packet goes at `time` at the earliest, whatever was sent before.
@@ -105,7 +115,7 @@ mod tests {
     #[test]
     fn a_million_packets_do_not_drift() {
         for rate in [9_953_280_000u64, 1_000_000_007, 3, 622_080_000, 400_000_000_000] {
-            let mut line = Serializer::new(Rate(rate));
+            let mut line = Serializer::new(Rate(rate), Framing::default());
             let mut bytes_sent = 0u128;
             for i in 0..1_000_000u32 {
                 let bytes = if i % 3 == 0 { 52 } else { 1500 };
@@ -118,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_idle_line_starts_at_the_arrival() {
-        let mut line = Serializer::new(Rate(3));
+        let mut line = Serializer::new(Rate(3), Framing::default());
         assert_eq!(line.send(10, 1), 10 + 2_666_666_667);
         assert_eq!(line.send(10, 1), 10 + 5_333_333_334);
         assert_eq!(line.send(10, 1), 10 + 8_000_000_000);
@@ -127,10 +137,10 @@ mod tests {
 
     #[test]
     fn extremes_saturate() {
-        let mut line = Serializer::new(Rate(1));
+        let mut line = Serializer::new(Rate(1), Framing::default());
         assert_eq!(line.send(0, u32::MAX), u64::MAX - 1);
         assert_eq!(line.send(0, u32::MAX), u64::MAX);
-        let mut fast = Serializer::new(crate::MAX_RATE);
+        let mut fast = Serializer::new(crate::MAX_RATE, Framing::default());
         assert_eq!(fast.send(5, 1500), 6);
         for _ in 0..1000 {
             fast.send(5, 1500);

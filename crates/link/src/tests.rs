@@ -6,7 +6,9 @@ mod fifo;
 mod hold_buffer;
 mod properties;
 
-use crate::{Admission, DropReason, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig};
+use crate::{
+    Admission, DropReason, Framing, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig,
+};
 use crate::{HoldBuffer, Pacers, VariableLink};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -133,7 +135,7 @@ pub fn tail(packets: u64) -> QueueConfig {
 /// 1 Gbit/s (1500 B in 12 us), 1 ms.
 pub fn gigabit(queue: QueueConfig) -> LinkConfig {
     let (rate, delay) = (Rate(1_000_000_000), Span::from_millis(1));
-    LinkConfig { rate, delay, queue, loss: LossModel::None, jitter: None, policer: None }
+    LinkConfig { rate, framing: Framing::default(), delay, queue, loss: LossModel::None, jitter: None, policer: None }
 }
 
 /// Jitter of zero: a scheduled queue with the results of a FIFO link.

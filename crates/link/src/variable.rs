@@ -42,8 +42,8 @@ impl<P: Packet> VariableLink<P> {
         let analytic = matches!(config.queue, QueueConfig::DropTail { .. } | QueueConfig::Red { .. });
         if analytic && config.jitter.is_none() {
             let red = Red::new(&config.queue, config.rate, Random::new(seed("red")));
-            let loss = Loss::new(&config.loss, seed("loss"));
-            VariableLink::Fifo(FifoLink::new(config.rate, config.delay.0, config.queue.limits(), red, loss))
+            let loss = Loss::new(&config.loss, config.framing, seed("loss"));
+            VariableLink::Fifo(FifoLink::new(config, red, loss))
         } else {
             VariableLink::Scheduled(Box::new(ScheduledQueue::new(config, seed)))
         }

@@ -1,7 +1,7 @@
 //! The CPU time of the engine without a protocol: three links each way, an ACK for every second packet, a fixed window.
 //! Prints ns of CPU per delivered packet: `cargo run --release -p sim --example hops [WINDOW] [PACKETS]`.
 
-use link::{DropReason, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig};
+use link::{DropReason, Framing, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig};
 use sim::{Hosts, Network, Routed, Routes};
 use units::{Rate, Span, Time};
 
@@ -73,6 +73,7 @@ fn main() {
         let queue = QueueConfig::DropTail { limit_bytes: None, limit_packets: None };
         let config = LinkConfig {
             rate: Rate(rate),
+            framing: Framing::default(),
             delay: Span::from_millis(delay_ms),
             queue,
             loss: LossModel::None,

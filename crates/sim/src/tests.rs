@@ -3,7 +3,7 @@
 mod moves;
 
 use crate::{Hosts, Network, RouteId, Routed, Routes};
-use link::{DropReason, Link, LinkConfig, LossModel, Pacers, Packet, PolicerConfig, QueueConfig, Stats};
+use link::{DropReason, Framing, Link, LinkConfig, LossModel, Pacers, Packet, PolicerConfig, QueueConfig, Stats};
 use proptest::prelude::*;
 use units::{Rate, Span, Time};
 
@@ -170,7 +170,15 @@ fn run(case: &Case, ahead: bool, end: u64) -> (Outcome, u64) {
 
 fn drop_tail(rate: u64, delay: u64, limit_packets: Option<u64>, loss: LossModel) -> LinkConfig {
     let queue = QueueConfig::DropTail { limit_bytes: None, limit_packets };
-    LinkConfig { rate: Rate(rate), delay: Span(delay), queue, loss, jitter: None, policer: None }
+    LinkConfig {
+        rate: Rate(rate),
+        framing: Framing::default(),
+        delay: Span(delay),
+        queue,
+        loss,
+        jitter: None,
+        policer: None,
+    }
 }
 
 #[test]

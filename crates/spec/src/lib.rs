@@ -28,7 +28,7 @@ mod transport;
 mod workload;
 mod writes;
 
-pub use background::BackgroundSpec;
+pub use background::{BackgroundSpec, FramesSpec};
 pub use block::{DiskSpec, OutOfRangeSpec, SchedulerSpec, SourceSpec};
 pub use event::{ActionSpec, EventSpec, WhenSpec};
 pub use extrapolate::ExtrapolateSpec;
@@ -37,7 +37,7 @@ pub use fcp::FcpSpec;
 pub use flow::FlowSpec;
 pub use gateway::GatewaySpec;
 pub use iscsi::{AllegianceSpec, IscsiSpec};
-pub use link::{JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
+pub use link::{FramingSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
 pub use manager::{LightpathSpec, ManagerSpec, PathMitigationSpec};
 pub use measure::MeasureSpec;
 pub use mitigation::{CwndReductionSpec, HoldBufferSpec, MitigationSpec, QueueDelaySpec, ReorderingToleranceSpec};

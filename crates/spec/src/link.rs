@@ -13,7 +13,7 @@ pub struct LinkSpec {
     pub from: usize,
     /// Index of the node it enters.
     pub to: usize,
-    /// Line rate, bit/s of IP packets.
+    /// Line rate, bit/s: of IP packets, or with `framing` of frames and what lies between them.
     pub rate_bps: u64,
     /// Propagation delay, ns.
     pub delay_ns: u64,
@@ -26,6 +26,21 @@ pub struct LinkSpec {
     /// Policer before the queue; left out where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policer: Option<PolicerSpec>,
+    /// Frame around each packet; left out where the rate is one of IP packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framing: Option<FramingSpec>,
+}
+
+/// Bytes that a line adds to each IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FramingSpec {
+    /// Bytes of the frame around its packet: headers, tags and check sequence.
+    pub header_bytes: u32,
+    /// Shortest frame, bytes: a shorter one is padded.
+    pub min_frame_bytes: u32,
+    /// Bytes between two frames: preamble and gap, or a flag.
+    pub gap_bytes: u32,
 }
 
 /// Token bucket that drops what exceeds it (RFC 2697, the committed bucket alone).
@@ -127,11 +142,21 @@ pub enum LossSpec {
         /// The period, packets.
         n: u64,
     },
-    /// Bit errors: a packet of b bits survives with (1 - p)^b.
+    /// Bit errors: a frame of b bits survives with (1 - p)^b.
     #[schemars(title = "BitErrorRateSpec")]
     BitErrorRate {
         /// Bit error probability, 10^-18.
         probability_e18: u64,
+    },
+    /// Bit errors in bursts: a two-state Markov chain with one step per bit of a frame; the good state has no error.
+    #[schemars(title = "BitErrorBurstsSpec")]
+    BitErrorBursts {
+        /// Probability good to bad per bit, 10^-18.
+        good_to_bad_e18: u64,
+        /// Probability bad to good per bit, 10^-18.
+        bad_to_good_e18: u64,
+        /// Bit error probability in the bad state, 10^-18.
+        error_bad_e18: u64,
     },
     /// Exactly these packets, counted from 1 over everything that enters the line; strictly ascending.
     #[schemars(title = "LossListSpec")]

@@ -53,6 +53,9 @@ pub struct RunSpec {
     pub background: Vec<BackgroundSpec>,
     /// Changes in time.
     pub events: Vec<EventSpec>,
+    /// Count constant traffic in closed form where no packet needs another: the counters are those of its packets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed_form: bool,
     /// Observation.
     pub measure: MeasureSpec,
 }

@@ -7,13 +7,14 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from elephan import units
-from elephan.backends.hosts import files
+from elephan.backends.hosts import files, programs
 from elephan.backends.hosts.demands import Demands, demands_of
-from elephan.backends.hosts.found import facts_of_record, metrics_of, notes_of
+from elephan.backends.hosts.end import End
+from elephan.backends.hosts.found import changed_notes, facts_of_record, metrics_of, notes_of
 from elephan.backends.hosts.layout import layout_of
 from elephan.backends.hosts.options import HostOptions
 from elephan.backends.job import HostPair, Job, Progress
@@ -37,19 +38,11 @@ STOP_S = 5.0
 FRESH_S = 10.0
 """Age up to which facts about a host serve the next run, s."""
 
+SERVER_SAYS = "'s server: "
+"""Before the words of a program's server in an agent's error (crates/kernel/src/traffic/program_reception.rs)."""
+
 SAMPLES = 2
 """Questions for a host's clock before a run."""
-
-
-@dataclass
-class _End:
-    """One of the two hosts in a run."""
-
-    agent: Agent
-    facts: Facts
-    """Its `address` is that at which the other host reaches it."""
-    local: str
-    """Its own address on the way to the other host: another one than `facts.address` behind a translator (NAT)."""
 
 
 class HostBackend:
@@ -77,10 +70,12 @@ class HostBackend:
                 pair = _pair(job)
                 left, right = self._ends(pair)
                 sender, receiver = (left, right) if layout.forward else (right, left)
-                demands = demands_of(job.spec, layout, sender.facts, receiver.facts, secrets.token_hex(16))
+                limit = pair.rate_limit_bps
+                demands = demands_of(job.spec, layout, sender.facts, receiver.facts, secrets.token_hex(16), limit)
+                of_programs = programs.check(job.spec, sender, receiver)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from error
-            notes.update(dict.fromkeys([*demands.notes, *notes_of(left.facts, right.facts)]))
+            notes.update(dict.fromkeys([*demands.notes, *of_programs, *notes_of(left.facts, right.facts)]))
         return list(notes)
 
     def require_agreement(self, runs: int) -> None:
@@ -112,14 +107,35 @@ class HostBackend:
         token = secrets.token_hex(16)
         demands = demands_of(job.spec, layout, sender.facts, receiver.facts, token, pair.rate_limit_bps)
         inputs = job.inputs
-        sent, received, rows = self._carry(job, demands, token, (sender, receiver), progress)
+        notes_of_programs = programs.check(job.spec, sender, receiver)
+        carried = programs.Programs(job.spec, sender, receiver)
         try:
-            result = native.hosts_result(canonical_json(sent["outcome"]), [canonical_json(part) for part in rows])
-        except ValueError as error:
-            raise RunError(f"{sender.facts.name}: {one_line(error)}") from error
-        notes = [*notes_of(left.facts, right.facts, layout, sent), *demands.notes, *result.notes]
+            if carried:
+                carried.prepare(demands.limit_bps, lambda replies: self._wait(replies, progress))
+            sent, received, rows = self._carry(job, demands, carried, token, (sender, receiver), progress)
+            try:
+                result = native.hosts_result(canonical_json(sent["outcome"]), [canonical_json(part) for part in rows])
+            except ValueError as error:
+                raise RunError(f"{sender.facts.name}: {one_line(error)}") from error
+            carried.compare(result, lambda replies: self._wait(replies, progress))
+        except RunError as error:
+            full = carried.full_disks()
+            if full:
+                raise RunError("; ".join([str(error), *full])) from error
+            raise
+        finally:
+            carried.leave()
+        notes = [
+            *notes_of(left.facts, right.facts, layout, sent),
+            *demands.notes,
+            *notes_of_programs,
+            *result.notes,
+            *changed_notes(sender.facts.name, sent),
+            *changed_notes(receiver.facts.name, received),
+        ]
         metrics = {**metrics_of(layout, sent), "cpu_s": sent.get("cpu_s")}
         host = facts_of_record(left.facts, right.facts, sent, received)
+        host |= programs.facts_of_record(job.spec, {"left": left, "right": right})
         return build_record(BACKEND, job, inputs, job.spec, result, metrics, notes, host)
 
     def close(self) -> None:
@@ -128,7 +144,7 @@ class HostBackend:
             agent.close()
         self._agents.clear()
 
-    def _ends(self, pair: HostPair) -> tuple[_End, _End]:
+    def _ends(self, pair: HostPair) -> tuple[End, End]:
         """Return both hosts with fresh facts; their agents are started where they are not."""
         names = (pair.left, pair.right)
         missing = [self._book.find(name, "--on hosts: ") for name in names if not self._is_there(name)]
@@ -149,7 +165,7 @@ class HostBackend:
             known = self._facts[names] = (time.monotonic(), left, right)
         _, left, right = known
         ends = [(agents[0], left, addresses[1]), (agents[1], right, addresses[0])]
-        first, second = (_End(agent, facts, own_address(facts, other)) for agent, facts, other in ends)
+        first, second = (End(agent, facts, own_address(facts, other)) for agent, facts, other in ends)
         return first, second
 
     def _is_there(self, name: str) -> bool:
@@ -166,8 +182,9 @@ class HostBackend:
         self,
         job: Job,
         demands: Demands,
+        carried: programs.Programs,
         token: str,
-        ends: tuple[_End, _End],
+        ends: tuple[End, End],
         progress: Progress | None,
     ) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
         """Return the answers of the sending and of the receiving agent, and the parts of the series."""
@@ -188,7 +205,10 @@ class HostBackend:
                 peer=sender.facts.address,
                 ports=list(receiver.agent.host.ports or (0, 0)),
                 # A control sends; the receiver's host need not have it.
-                flows=[{**flow, "congestion_control": None} for flow in demands.flows],
+                flows=[
+                    {**flow, "congestion_control": None, **carried.keys(number, at_source=False)}
+                    for number, flow in enumerate(demands.flows)
+                ],
                 controls=[],
                 sysctls=demands.sysctls[receiver.facts.name],
                 connect_s=2 * CONNECT_S,
@@ -204,7 +224,10 @@ class HostBackend:
                 local=sender.local,
                 peer=receiver.facts.address,
                 report_port=ports["report_port"],
-                flows=[{**flow, "port": port} for flow, port in zip(demands.flows, ports["ports"], strict=True)],
+                flows=[
+                    {**flow, "port": port, **carried.keys(number, at_source=True)}
+                    for number, (flow, port) in enumerate(zip(demands.flows, ports["ports"], strict=True))
+                ],
                 controls=list(demands.controls),
                 sysctls=demands.sysctls[sender.facts.name],
                 connect_s=CONNECT_S,
@@ -218,6 +241,11 @@ class HostBackend:
                 if event["event"] == "series"
             ]
             return sends.result(), listens.result(), rows
+
+    def _wait(self, replies: list[Reply], progress: Progress | None) -> None:
+        """Wait until all requests have ended, which stop when the context is left. Raises the first error."""
+        with self._ending(replies):
+            self._until(replies, lambda: all(reply.has_ended for reply in replies), progress)
 
     def _until(self, replies: list[Reply], seen: Any, progress: Progress | None) -> None:
         """Take frames until `seen` holds. Raises the error of the first request that failed, and `Stopped`."""
@@ -276,7 +304,14 @@ def _reason(replies: list[Reply]) -> ElephanError:
     # The sender's first: it is that which connects.
     errors = [reply.error for reply in reversed(replies) if reply.error is not None]
     errors.sort(key=lambda error: isinstance(error, AgentError) and error.kind in ("peer", "stopped"))
-    return errors[0]
+    first = errors[0]
+    if isinstance(first, AgentError):
+        # The words of a program's server there are the reason that its client gives up here.
+        for other in errors[1:]:
+            _, found, words = str(other).partition(SERVER_SAYS)
+            if found and words:
+                return AgentError(first.host, first.kind, f"{first.text}; its server: {words}")
+    return first
 
 
 @contextmanager

@@ -7,11 +7,13 @@ command by which an administrator would meet it.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from elephan import units
+from elephan.backends.hosts import program_demands
 from elephan.backends.hosts.layout import EMULATED, Layout
 from elephan.backends.kernel.mapping import LARGEST_BUFFER, Machine, Refused, notes_of, require_of, socket_of
 from elephan.congestion_control import CongestionControl, find
@@ -28,6 +30,9 @@ SAME = {"tcp_ecn": ({"0", "2"},)}
 """By sysctl: sets of values that are the same between two hosts that both have one of them. ECN by 2 is never asked
 for, and only given (Linux's ip-sysctl)."""
 
+UNPACED = 10
+"""Packets of a connection that no pacing rate delays (tcp_update_skb_after_send in net/ipv4/tcp_output.c)."""
+
 MOST_CONTROLS = len(DIGITS) ** 2
 """Controls of one run: the number has two places in a name."""
 
@@ -42,6 +47,8 @@ class Demands:
     """Congestion controls that the sender registers for the run."""
     sysctls: dict[str, dict[str, str]]
     """By host: sysctls that the run sets, and restores."""
+    limit_bps: int | None
+    """Part of --rate-limit that each connection has, and each program."""
     notes: tuple[str, ...]
     """Differences from the scenario, each with what would remove it."""
 
@@ -65,13 +72,35 @@ def demands_of(
     names, made, more = _controls(layout, sender, token)
     notes.update(dict.fromkeys(more))
     # A limit is that of the run: each connection has its part.
-    limit = None if rate_limit_bps is None else max(rate_limit_bps // len(spec["flows"]), 1)
-    flows = []
+    limit = None if rate_limit_bps is None else _limit_of_each(rate_limit_bps, spec["flows"])
+    controls = [names[control] for control in layout.control_of]
+    of_programs, more = program_demands.sysctls_of(spec["flows"], controls, sender, receiver)
+    notes.update(dict.fromkeys(more))
+    for host in (sender, receiver):
+        sysctls[host.name] |= of_programs[host.name]
+    if limit is not None and any(flow["workload"]["kind"] == "program" for flow in spec["flows"]):
+        notes["--rate-limit: each program bounds its data by its own option, on average; no packet is paced"] = None
+    flows: list[dict[str, Any]] = []
     for flow, control in zip(spec["flows"], layout.control_of, strict=True):
+        if flow["workload"]["kind"] == "program":
+            flows.append({"congestion_control": names[control]})
+            continue
         options, more = _socket(flow, sender, receiver)
         notes.update(dict.fromkeys(more))
         flows.append({"congestion_control": names[control], **options, "max_pacing_bps": limit})
-    return Demands(tuple(flows), tuple(made), sysctls, tuple(notes))
+    return Demands(tuple(flows), tuple(made), sysctls, limit, tuple(notes))
+
+
+def _limit_of_each(limit_bps: int, flows: Sequence[FlowSpec]) -> int:
+    """Return a connection's part of a limit. Raises `InputError` for one that their starts exceed for 1 s."""
+    least_bps = sum(UNPACED * 8 * flow["transport"]["mtu_bytes"] for flow in flows)
+    if limit_bps < least_bps:
+        raise InputError(
+            f"--rate-limit {units.rate(limit_bps)}: Linux paces none of the first {UNPACED} packets of a connection, "
+            f"and those of {units.pluralize(len(flows), 'connection')} would take more than 1 s: "
+            f"{units.rate(least_bps)} or more, or fewer connections"
+        )
+    return limit_bps // len(flows)
 
 
 def _machine(facts: Facts) -> Machine:
@@ -79,10 +108,15 @@ def _machine(facts: Facts) -> Machine:
 
 
 def _sysctls(layout: Layout, host: Facts) -> tuple[dict[str, str], list[str]]:
-    """Return the sysctls to be set on a host, and notes on those that stay away from elephan's defaults."""
+    """Return the sysctls to be set on a host, and notes on those that stay away from elephan's defaults.
+
+    One that is right already is among them, so that no other run changes it meanwhile.
+    """
     wanted = {}
     for name, value in layout.required.items():
-        if _is_same(name, host.sysctls.get(name), value):
+        there = host.sysctls.get(name)
+        if there is not None and _is_same(name, there, value):
+            wanted[f"net.ipv4.{name}"] = there
             continue
         if not host.may_set:
             raise InputError(

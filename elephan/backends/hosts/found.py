@@ -46,6 +46,12 @@ def notes_of(
     return [*notes, *path.get("notes", [])]
 
 
+def changed_notes(host: str, answer: Mapping[str, Any]) -> list[str]:
+    """Return notes on sysctls that a run relied on, and that somebody else changed in its time."""
+    changed = answer.get("sysctls_changed", {})
+    return [f"{host}: somebody set {name} to {value} during the run" for name, value in changed.items()]
+
+
 def metrics_of(layout: Layout, sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return metrics of the path itself."""
     path = sent.get("path", {})

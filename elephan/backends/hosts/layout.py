@@ -110,8 +110,6 @@ def _refuse(spec: RunSpec) -> None:
         raise InputError("--pcap: only the backend sim writes captures; on a host, run tcpdump there")
     for flow in spec["flows"]:
         kind = flow["workload"]["kind"]
-        if kind == "program":
-            raise InputError(f'flow {flow["name"]}: workload "program" does not run between hosts yet: --on kernel')
         if kind in ("iscsi", "fc", "fcp"):
             raise InputError(f'flow {flow["name"]}: workload "{kind}" runs on --on sim alone')
 

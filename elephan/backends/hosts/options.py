@@ -11,6 +11,9 @@ from elephan.scenario.quantity import parse_rate, parse_span
 
 PPM = 1_000_000
 
+LEAST_TIME_NS = 100_000_000
+"""Least time of a run: what happens in less is the opening of its connections."""
+
 
 @dataclass(frozen=True)
 class HostOptions:
@@ -49,23 +52,26 @@ class HostOptions:
             pair = (names[0], names[1])
         if max_loss is not None and not 0 < max_loss < 1:
             raise InputError(f"--max-loss {max_loss:g}: a probability between 0 and 1, such as 0.01")
+        max_time_ns = _read("--max-time", max_time, parse_span, "a time such as 30s")
+        if max_time_ns is not None and max_time_ns < LEAST_TIME_NS:
+            raise InputError(f"--max-time {max_time}: at least 100ms, or nothing has happened when it ends")
         return cls(
             pair=pair,
             rate_limit_bps=_read("--rate-limit", rate_limit, parse_rate, "a rate such as 200Mbit/s"),
-            max_time_ns=_read("--max-time", max_time, parse_span, "a time such as 30s"),
+            max_time_ns=max_time_ns,
             max_rtt_ns=_read("--max-rtt", max_rtt, parse_span, "a time such as 200ms"),
             max_loss_ppm=None if max_loss is None else max(round(max_loss * PPM), 1),
             agreed=agreed,
             ask=ask,
         )
 
-    def guard(self) -> dict[str, int | None] | None:
+    def guard(self) -> dict[str, float | None] | None:
         """Return the harm guard as the agent takes it; None for none."""
         if self.max_rtt_ns is None and self.max_loss_ppm is None:
             return None
         return {
             "interval_ms": GUARD_INTERVAL_MS,
-            "max_rtt_ms": None if self.max_rtt_ns is None else max(self.max_rtt_ns // 1_000_000, 1),
+            "max_rtt_ms": None if self.max_rtt_ns is None else self.max_rtt_ns / 1e6,
             "max_loss_ppm": self.max_loss_ppm,
             "window": self._window(),
         }
@@ -80,8 +86,7 @@ GUARD_INTERVAL_MS = 20
 """Between two packets of the small flow: 60 bytes each, 24 kbit/s disturb nobody."""
 
 GUARD_WINDOW = (50, 10_000)
-"""Least and most packets of the small flow over which its round-trip time and loss are judged: 1 s, and the agent's
-bound."""
+"""Least and most packets of the small flow over which its loss is judged: 1 s, and the agent's bound."""
 
 GUARD_LOSSES = 3
 """Losses that are expected in the window at the bound: fewer would be chance."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elephan.backends.kernel.plan import FIRST_PORT, Layout
-from elephan.backends.programs import Ends, Place, ends_of, found, versions
+from elephan.backends.programs import Ends, Place, ends_of, found, started, versions
 from elephan.backends.programs.files import PASSABLE, file_system_of, write
 from elephan.backends.programs.files import check as check_files
 from elephan.errors import RunError
@@ -25,13 +25,17 @@ class Prepared:
 
     folder: Path
     ends: Ends
+    near: Place
+    far: Place
 
     def plan(self) -> dict[str, Any]:
         """Return crates/kernel/src/plan.rs's ProgramPlan."""
+        ends = self.ends
+        serves, asks = (self.near, self.far) if ends.fetches else (self.far, self.near)
         return {
             "name": self.ends.program,
-            "server": list(self.ends.server.words),
-            "client": list(self.ends.client.words),
+            "server": list(started(ends.server, serves)),
+            "client": list(started(ends.client, asks)),
             "fetches": self.ends.fetches,
             "streams": self.ends.streams,
             "confirmed": self.ends.confirmed,
@@ -69,7 +73,7 @@ def prepare(spec: RunSpec, layout: Layout, site: Site, names: list[str]) -> dict
                 write(end, place)
         except OSError as error:
             raise RunError(f"flow {flow['name']}: {workload['program']} cannot be set up: {error}") from error
-        made[number] = Prepared(folder, ends)
+        made[number] = Prepared(folder, ends, near, far)
     return made
 
 

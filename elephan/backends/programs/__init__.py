@@ -5,8 +5,8 @@ namespace of its own, where these lie over /etc and where what it receives goes 
 to go to a disk.
 """
 
-from elephan.backends.programs.ends import Place
+from elephan.backends.programs.ends import End, Place, started
 from elephan.backends.programs.prepare import Ends, ends_of
 from elephan.backends.programs.requirements import found, installed, lacks, versions
 
-__all__ = ["Ends", "Place", "ends_of", "found", "installed", "lacks", "versions"]
+__all__ = ["End", "Ends", "Place", "ends_of", "found", "installed", "lacks", "started", "versions"]

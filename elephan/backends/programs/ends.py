@@ -5,6 +5,7 @@ Nothing here touches a machine: `elephan.backends.programs.files` writes an end 
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -17,12 +18,39 @@ class Place:
     """The machine of one end, as a program on it sees it."""
 
     address: str
+    """Its own, to listen on and to connect from."""
     folder: str
     """Folder for the end's files, which its server may have to pass without being root."""
     disk: str
     """Folder for data that is to be on a disk."""
     command: Callable[[str], str]
     """Full path of a command there. Raises `FileNotFoundError`."""
+    outside: str | None = None
+    """Address at which the other end knows it, where that is another one than its own (NAT)."""
+    user: tuple[int, int] = (0, 0)
+    """Numbers of user and group that the end has: root's, or those of the only user that it knows."""
+    data_ports: tuple[int, int] = (40_000, 40_999)
+    """Ports for FTP's data, where its server is. Between namespaces of a flow's own all ports are free."""
+
+    @property
+    def reached(self) -> str:
+        """Return the address at which the other end reaches it."""
+        return self.outside or self.address
+
+    @property
+    def is_ipv6(self) -> bool:
+        """Return True for an address of IPv6."""
+        return ipaddress.ip_address(self.address).version == 6
+
+    @property
+    def in_url(self) -> str:
+        """Return the address at which the other end reaches it, as it stands before a port or a path."""
+        return f"[{self.reached}]" if self.is_ipv6 else self.reached
+
+    @property
+    def is_root(self) -> bool:
+        """Return True if the end may change its user."""
+        return self.user[0] == 0
 
 
 @dataclass(frozen=True)
@@ -62,6 +90,21 @@ class Data:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """Everything that an end has to itself, in a mount namespace of its own: users that lie over its machine's, too."""
+
+    receives: Data | None = None
+    """Data that stays in memory has its place there."""
+    own: str = ""
+    """An empty folder that it needs under /run."""
+
+    @property
+    def in_memory(self) -> Data | None:
+        """Return the data for which a place in memory is made; None for none."""
+        return self.receives if self.receives is not None and self.receives.kind in ("devices", "tmpfs") else None
+
+
+@dataclass(frozen=True)
 class End:
     """A server or a client, ready to be written to its machine and started there."""
 
@@ -70,6 +113,8 @@ class End:
     files: tuple[File, ...] = ()
     data: Data | None = None
     """Files that it sends or receives."""
+    apart: Apart | None = None
+    """None: it needs nothing of the kind."""
 
 
 def to_send(workload: ProgramWorkloadSpec, place: Place) -> Data:
@@ -109,20 +154,22 @@ exec "$@"
 """In a mount namespace of its own: users, the place of received data, and a folder under /run."""
 
 
-def apart(place: Place, words: list[str], receives: Data | None = None, own: str = "") -> tuple[str, ...]:
-    """Return a command line for a mount namespace of its own.
-
-    There the end's users lie over the machine's, and what it receives in memory has a place; `own` is an empty folder
-    that it needs under /run.
-    """
-    kind, folder = (receives.kind, receives.folder) if receives else ("", "")
+def started(end: End, place: Place) -> tuple[str, ...]:
+    """Return the command line of an end, in a mount namespace of its own where it needs one."""
+    if end.apart is None:
+        return end.words
+    data = end.apart.in_memory
+    kind, folder = (data.kind, data.folder) if data else ("", "")
     shell = [place.command("unshare"), "--mount", place.command("sh"), "-c", _APART, "sh"]
-    return (*shell, place.folder, kind, folder, own, *words)
+    return (*shell, place.folder, kind, folder, end.apart.own, *end.words)
 
 
-def users(home: str) -> tuple[File, ...]:
-    """Return the users that a server knows: other users of its machine, and a locked root, do not matter."""
-    known = {"root": (0, 0), "nobody": (65534, 65534), "sshd": (65533, 65534)}
+def users(place: Place, home: str) -> tuple[File, ...]:
+    """Return the users that a server knows: other users of its machine, and a locked root, do not matter.
+
+    Without rights "root" is the name of the user that it runs as.
+    """
+    known = {"root": place.user, "nobody": (65534, 65534), "sshd": (65533, 65534)}
     shells = {"root": "/bin/sh"}
     lines = [
         f"{name}:x:{user}:{group}::{home}:{shells.get(name, '/usr/sbin/nologin')}"
@@ -131,5 +178,5 @@ def users(home: str) -> tuple[File, ...]:
     return (
         File("passwd", "\n".join(lines) + "\n", 0o644),
         File("shadow", "".join(f"{name}:*:20000::::::\n" for name in known)),
-        File("group", "root:x:0:\nnogroup:x:65534:\n", 0o644),
+        File("group", f"root:x:{place.user[1]}:\nnogroup:x:65534:\n", 0o644),
     )

@@ -48,11 +48,20 @@ class Ends:
         return (self.client if self.fetches else self.server).data
 
 
-def ends_of(flow: FlowSpec, near: Place, far: Place, port: int, duration_ns: int, within: Path) -> Ends:
+def ends_of(
+    flow: FlowSpec,
+    near: Place,
+    far: Place,
+    port: int,
+    duration_ns: int,
+    within: Path,
+    limit_bps: int | None = None,
+) -> Ends:
     """Return the ends of a flow's program.
 
     `near` is the source's place, `far` the destination's, `port` the server's, `duration_ns` the run's. Keys are made
-    on this machine, in the folder `within`. Raises `RunError`.
+    on this machine, in the folder `within`. The client limits itself to `limit_bps` where there is one. Raises
+    `RunError`.
     """
     workload = flow["workload"]
     assert workload["kind"] == "program", "a flow of a program"
@@ -63,15 +72,16 @@ def ends_of(flow: FlowSpec, near: Place, far: Place, port: int, duration_ns: int
                 # Without a time it is ended with the run.
                 until_ns = duration_ns + MARGIN_NS if flow["stop_ns"] is None else flow["stop_ns"]
                 seconds = (until_ns - flow["start_ns"]) // 1_000_000_000
-                server, client = plain.iperf3(workload, near, far, port, seconds)
+                server, client = plain.iperf3(workload, near, far, port, seconds, limit_bps)
             case "rsyncd":
-                server, client = plain.rsyncd(workload, near, far, port)
+                server, client = plain.rsyncd(workload, near, far, port, limit_bps)
             case "ftp" | "lftp":
-                server, client = ftp.pushed(workload, near, far, port)
+                server, client = ftp.pushed(workload, near, far, port, limit_bps)
             case "pget":
-                server, client = ftp.fetched(workload, near, far, port)
+                server, client = ftp.fetched(workload, near, far, port, limit_bps)
             case _:
-                server, client = ssh.ends(workload, near, far, port, ssh.Keys.made(found("ssh-keygen"), within))
+                keys = ssh.Keys.made(found("ssh-keygen"), within)
+                server, client = ssh.ends(workload, near, far, port, keys, limit_bps)
     except (OSError, subprocess.CalledProcessError) as error:
         raise RunError(f"flow {flow['name']}: {program} cannot be set up: {error}") from error
     return Ends(program, server, client, PROGRAMS[program].fetches, streams_of(workload))

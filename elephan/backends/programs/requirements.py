@@ -6,8 +6,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Literal
 
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """As the programs' own PATH (crates/kernel/src/traffic/process.rs): servers are often not on a user's."""
@@ -26,6 +27,21 @@ NEEDS = {
     "pget": {"vsftpd": "vsftpd", "lftp": "lftp"},
 }
 """Commands of each program, and the Debian package of each command."""
+
+Role = Literal["server", "client"]
+
+NEEDED_BY: dict[str, dict[Role, tuple[str, ...]]] = {
+    "iperf3": {"server": ("iperf3",), "client": ("iperf3",)},
+    "scp": {"server": ("sshd",), "client": ("scp", "ssh")},
+    "sftp": {"server": ("sshd",), "client": ("sftp", "ssh")},
+    "rsync": {"server": ("sshd", "rsync"), "client": ("rsync", "ssh")},
+    "rsyncd": {"server": ("rsync",), "client": ("rsync",)},
+    "rclone": {"server": ("sshd",), "client": ("rclone",)},
+    "ftp": {"server": ("vsftpd",), "client": ("curl",)},
+    "lftp": {"server": ("vsftpd",), "client": ("lftp",)},
+    "pget": {"server": ("vsftpd",), "client": ("lftp",)},
+}
+"""Of these, the commands on the machine of each end; ssh-keygen is needed where elephan runs."""
 
 VERSIONS = {
     "iperf3": ("--version", r"iperf (\S+)"),
@@ -72,7 +88,16 @@ def installed() -> frozenset[str]:
 
 def lacks(program: str, commands: Iterable[str]) -> str | None:
     """Return which of a program's commands are not among `commands` and how to get them; None when all are."""
-    missing = {command: package for command, package in NEEDS[program].items() if command not in set(commands)}
+    return _missing(program, NEEDS[program], commands)
+
+
+def lacks_at(program: str, role: Role, commands: Iterable[str]) -> str | None:
+    """Return the same of one end's machine."""
+    return _missing(program, {command: NEEDS[program][command] for command in NEEDED_BY[program][role]}, commands)
+
+
+def _missing(program: str, needs: Mapping[str, str], commands: Iterable[str]) -> str | None:
+    missing = {command: package for command, package in needs.items() if command not in set(commands)}
     if not missing:
         return None
     are = "is" if len(missing) == 1 else "are"
@@ -83,7 +108,7 @@ def lacks(program: str, commands: Iterable[str]) -> str | None:
 @cache
 def version(command: str) -> str | None:
     """Return a command's version as it prints it; None if it prints none."""
-    word, pattern = VERSIONS[command]
+    word = VERSIONS[command][0]
     path = where(command)
     if path is None:
         return None
@@ -94,7 +119,12 @@ def version(command: str) -> str | None:
         except (OSError, subprocess.TimeoutExpired):
             return None
         said.seek(0)
-        seen = re.search(pattern, said.read().decode(errors="replace"))
+        return version_in(command, said.read().decode(errors="replace"))
+
+
+def version_in(command: str, said: str) -> str | None:
+    """Return the version in what a command has said of itself; None if it said none."""
+    seen = re.search(VERSIONS[command][1], said)
     return seen[1] if seen else None
 
 

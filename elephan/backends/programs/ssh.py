@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from elephan.backends.programs.ends import Data, End, File, Place, apart, to_receive, to_send, users
+from elephan.backends.programs.ends import Apart, Data, End, File, Place, to_receive, to_send, users
 from elephan.run_spec.types import ProgramWorkloadSpec
 from elephan.scenario.program import buffer_of, streams_of
 
@@ -69,26 +69,33 @@ class Keys:
         return cls(pairs[0], pairs[1])
 
 
-def ends(workload: ProgramWorkloadSpec, near: Place, far: Place, port: int, keys: Keys) -> tuple[End, End]:
-    """Return server and client of a program; the server, at `far`, listens on `port`."""
+def ends(
+    workload: ProgramWorkloadSpec, near: Place, far: Place, port: int, keys: Keys, limit_bps: int | None
+) -> tuple[End, End]:
+    """Return server and client of a program; the server, at `far`, listens on `port`, and the client sends at most so
+    many bit/s.
+    """
     received, sent = to_receive(workload, far), to_send(workload, near)
     config = _SSHD.format(address=far.address, port=port, folder=far.folder)
     if workload["program"] != "rsync":
         # rsync runs itself there, by a shell.
         config += "ForceCommand internal-sftp\n"
     server = End(
-        apart(far, [far.command("sshd"), "-D", "-e", "-f", f"{far.folder}/sshd_config"], received, "/run/sshd"),
+        (far.command("sshd"), "-D", "-e", "-f", f"{far.folder}/sshd_config"),
         (
-            *users(f"{far.folder}/far"),
+            *users(far, f"{far.folder}/far"),
             File("sshd_config", config),
             File("host", keys.host[0]),
             File("authorized_keys", keys.user[1]),
+            # Home of its user.
+            File("far/", "", 0o755),
         ),
         received,
+        Apart(received, "/run/sshd"),
     )
     known = " ".join(keys.host[1].split()[:2])
-    own = (File("key", keys.user[0]), File("known_hosts", f"[{far.address}]:{port} {known}\n"))
-    words, files = _CLIENTS[workload["program"]](workload, near, far, port, sent, received)
+    own = (File("key", keys.user[0]), File("known_hosts", f"[{far.reached}]:{port} {known}\n"))
+    words, files = _CLIENTS[workload["program"]](workload, near, far, port, sent, received, limit_bps)
     return server, End(words, own + files, sent)
 
 
@@ -96,39 +103,81 @@ Client = tuple[tuple[str, ...], tuple[File, ...]]
 """Command line, and files beside the keys."""
 
 
-def _scp(workload: ProgramWorkloadSpec, near: Place, far: Place, port: int, sent: Data, received: Data) -> Client:
+def _scp(
+    workload: ProgramWorkloadSpec,
+    near: Place,
+    far: Place,
+    port: int,
+    sent: Data,
+    received: Data,
+    limit_bps: int | None,
+) -> Client:
     buffer, requests = buffer_of(workload), workload.get("requests")
     own = [] if buffer is None else ["-X", f"buffer={buffer}"]
     own += [] if requests is None else ["-X", f"nrequests={requests}"]
+    own += _kbits(limit_bps)
     words = [near.command("scp"), "-s", "-q", "-P", str(port), "-S", near.command("ssh"), *_options(near), *own]
-    return (*words, *sent.paths, f"root@{far.address}:{received.folder}/"), ()
+    return (*words, *sent.paths, f"root@{far.in_url}:{received.folder}/"), ()
 
 
-def _sftp(workload: ProgramWorkloadSpec, near: Place, far: Place, port: int, sent: Data, received: Data) -> Client:
+def _sftp(
+    workload: ProgramWorkloadSpec,
+    near: Place,
+    far: Place,
+    port: int,
+    sent: Data,
+    received: Data,
+    limit_bps: int | None,
+) -> Client:
     buffer, requests = buffer_of(workload), workload.get("requests")
     own = [] if buffer is None else ["-B", str(buffer)]
     own += [] if requests is None else ["-R", str(requests)]
+    own += _kbits(limit_bps)
     batch = "".join(f"put {a} {b}\n" for a, b in zip(sent.paths, received.paths, strict=True))
     words = [near.command("sftp"), "-q", "-P", str(port), "-S", near.command("ssh"), *_options(near), *own]
-    return (*words, "-b", f"{near.folder}/batch", f"root@{far.address}"), (File("batch", batch),)
+    return (*words, "-b", f"{near.folder}/batch", f"root@{far.in_url}"), (File("batch", batch),)
 
 
-def _rsync(workload: ProgramWorkloadSpec, near: Place, far: Place, port: int, sent: Data, received: Data) -> Client:
+def _rsync(
+    workload: ProgramWorkloadSpec,
+    near: Place,
+    far: Place,
+    port: int,
+    sent: Data,
+    received: Data,
+    limit_bps: int | None,
+) -> Client:
     shell = " ".join([near.command("ssh"), "-p", str(port), *_options(near)])
     there = ["-e", shell, f"--rsync-path={far.command('rsync')}"]
-    target = f"root@{far.address}:{received.folder}/"
-    return (near.command("rsync"), *copying(received), *there, f"{sent.folder}/", target), ()
+    target = f"root@{far.in_url}:{received.folder}/"
+    return (near.command("rsync"), *copying(received, limit_bps), *there, f"{sent.folder}/", target), ()
 
 
-def copying(received: Data) -> list[str]:
-    """Return rsync's options for a copy of all data, with no comparison of what is there."""
-    return ["-r", "--whole-file", *(["--inplace", "--write-devices"] if received.kind == "devices" else [])]
+def copying(received: Data, limit_bps: int | None) -> list[str]:
+    """Return rsync's options for a copy of all data, with no comparison of what is there, at so many bit/s at most."""
+    # In KiB/s; 0 is none.
+    limit = [] if limit_bps is None else [f"--bwlimit={max(limit_bps // 8192, 1)}"]
+    return ["-r", "--whole-file", *limit, *(["--inplace", "--write-devices"] if received.kind == "devices" else [])]
 
 
-def _rclone(workload: ProgramWorkloadSpec, near: Place, far: Place, port: int, sent: Data, received: Data) -> Client:
+def _kbits(limit_bps: int | None) -> list[str]:
+    """Return the option of scp and sftp, in kbit/s."""
+    return [] if limit_bps is None else ["-l", str(max(limit_bps // 1000, 1))]
+
+
+def _rclone(
+    workload: ProgramWorkloadSpec,
+    near: Place,
+    far: Place,
+    port: int,
+    sent: Data,
+    received: Data,
+    limit_bps: int | None,
+) -> Client:
     buffer, requests = buffer_of(workload), workload.get("requests")
     own = [] if buffer is None else ["--sftp-chunk-size", f"{buffer}B"]
     own += [] if requests is None else ["--sftp-concurrency", str(requests)]
+    own += [] if limit_bps is None else ["--bwlimit", f"{max(limit_bps // 8, 1)}B"]
     # A device has no size to compare.
     own += ["--ignore-size", "--ignore-checksum"] if received.kind == "devices" else []
     words = [
@@ -138,7 +187,7 @@ def _rclone(workload: ProgramWorkloadSpec, near: Place, far: Place, port: int, s
         "--checkers", "1", "--no-check-dest", "--no-traverse", "--retries", "1", "--low-level-retries", "1",
         "--stats", "0", "--log-level", "ERROR", *own, sent.folder, f"far:{received.folder}",
     ]  # fmt: skip
-    config = _RCLONE.format(address=far.address, port=port, folder=near.folder)
+    config = _RCLONE.format(address=far.in_url, port=port, folder=near.folder)
     return tuple(words), (File("rclone.conf", config),)
 
 
@@ -159,7 +208,7 @@ def _options(near: Place) -> list[str]:
     return ["-F", "none", "-i", f"{near.folder}/key", *given]
 
 
-_CLIENTS: dict[str, Callable[[ProgramWorkloadSpec, Place, Place, int, Data, Data], Client]] = {
+_CLIENTS: dict[str, Callable[[ProgramWorkloadSpec, Place, Place, int, Data, Data, int | None], Client]] = {
     "scp": _scp,
     "sftp": _sftp,
     "rsync": _rsync,

@@ -64,6 +64,9 @@ def specify(
     for link, policer in zip(spec["links"], policer_specs(network), strict=True):
         if policer is not None:
             link["policer"] = policer
+    for link, line in zip(spec["links"], network.lines, strict=True):
+        if line.framing is not None:
+            link["framing"] = line.framing
     emulator = _emulator(document)
     if emulator is not None:
         spec["emulator"] = emulator
@@ -79,6 +82,8 @@ def specify(
     extrapolate = extrapolate_spec(document, network, flows)
     if extrapolate is not None:
         spec["extrapolate"] = extrapolate
+    if not flows and not document.run.exact:
+        spec["closed_form"] = True
     return spec
 
 
@@ -90,7 +95,7 @@ def _emulator(document: Document) -> EmulatorSpec | None:
 def _pcap_node(document: Document, network: Network, flows: list[FlowSpec]) -> int:
     name = document.measure.pcap_node
     if name is None:
-        return flows[0]["source"]
+        return flows[0]["source"] if flows else 0
     if name not in network.nodes:
         raise Problem(("measure", "pcap_node"), unknown("node", name, network.nodes))
     return network.nodes.index(name)

@@ -7,6 +7,7 @@ from elephan.run_spec.types import (
     BackgroundSpec,
     EventSpec,
     FlowSpec,
+    FramingSpec,
     MitigationSpec,
     MoveBackgroundSpec,
     MoveSpec,
@@ -15,7 +16,7 @@ from elephan.run_spec.types import (
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.program import Program
-from elephan.scenario.quantity import bits_per_second
+from elephan.scenario.quantity import RATE_MAX, Share, bits_per_second
 from elephan.scenario.run import Event
 from elephan.scenario.spec.lines import loss_spec
 from elephan.scenario.spec.mitigations import difference_ns, mitigation_spec, parted
@@ -27,14 +28,15 @@ def background_specs(document: Document, network: Network) -> list[BackgroundSpe
     for index, (source, route) in enumerate(zip(document.background, network.background_routes, strict=True)):
         moved = [move.route or [] for move in network.moves.values() if index in move.sources]
         mtu = min(network.lines[line].mtu_bytes for way in (route, *moved) for line in way)
-        if source.packet > mtu:
-            raise Problem(("background", index, "packet"), f"at most {mtu}B, the smallest MTU on the route")
-    return [
+        if max(source.round) > mtu:
+            key = "packet" if source.mix is None else "mix"
+            raise Problem(("background", index, key), f"at most {mtu}B, the smallest MTU on the route")
+    specs: list[BackgroundSpec] = [
         {
             "name": name,
             "route": route,
             "rate_bps": bits_per_second(source.rate, network.slowest_bps(route)),
-            "packet_bytes": source.packet,
+            "packet_bytes": max(source.round),
             "start_ns": source.start,
             "stop_ns": source.stop,
             "on_off_ns": None if source.on is None or source.off is None else [source.on, source.off],
@@ -44,6 +46,15 @@ def background_specs(document: Document, network: Network) -> list[BackgroundSpe
             document.background, document.background_names(), network.background_routes, strict=True
         )
     ]
+    for index, (spec, source) in enumerate(zip(specs, document.background, strict=True)):
+        slowest = min((network.lines[line] for line in spec["route"]), key=lambda line: line.rate_bps)
+        framing = slowest.framing if isinstance(source.rate, Share) else None
+        if source.mix is not None or framing is not None or not document.flow:
+            if spec["rate_bps"] > RATE_MAX:
+                raise Problem(("background", index, "rate"), f"at most {RATE_MAX // 10**12}Tbit/s")
+            none: FramingSpec = {"header_bytes": 0, "min_frame_bytes": 0, "gap_bytes": 0}
+            spec["frames"] = {"packets_bytes": source.round, "framing": framing or none}
+    return specs
 
 
 def event_specs(document: Document, network: Network, flows: list[FlowSpec]) -> list[EventSpec]:

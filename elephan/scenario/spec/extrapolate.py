@@ -77,7 +77,7 @@ def _stays_as_it_is(document: Document) -> bool:
 def _draws(document: Document, network: Network, used: list[int]) -> bool:
     """Return True if anything on these lines is drawn at random."""
     for line in (network.lines[index] for index in used):
-        if loss_spec(line.loss)["kind"] in ("independent", "gilbert_elliott", "bit_error_rate"):
+        if loss_spec(line.loss)["kind"] in ("independent", "gilbert_elliott", "bit_error_rate", "bit_error_bursts"):
             return True
         if line.jitter is not None or isinstance(line.queue, Red):
             return True

@@ -112,6 +112,13 @@ def loss_spec(loss: Any) -> LossSpec:
             }
         case models.PeriodicLoss():
             return {"kind": "every_nth", "n": loss.every}
+        case models.BitErrorLoss() if loss.burst is not None and loss.bit_error_rate > 0:
+            return {
+                "kind": "bit_error_bursts",
+                "good_to_bad_e18": loss.good_to_bad_e18,
+                "bad_to_good_e18": 10**18 // loss.burst,
+                "error_bad_e18": loss.burst_error_rate,
+            }
         case models.BitErrorLoss():
             return {"kind": "bit_error_rate", "probability_e18": loss.bit_error_rate}
         case models.ListedLoss():

@@ -8,10 +8,12 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from elephan.run_spec.types import FramingSpec
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
+from elephan.scenario.host_cost import ReceiveCost
 from elephan.scenario.line import Policer
-from elephan.scenario.path import Link, Path
+from elephan.scenario.path import Link, Node, Path, rate_bps
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import RATE_MAX
 from elephan.scenario.run import Background, Event
@@ -21,6 +23,9 @@ LEFT, RIGHT = "left", "right"
 
 #: An access link's queue never fills: Linux holds a sender back before its own interface drops (TCP small queues).
 ACCESS_QUEUE_BYTES = 1 << 50
+
+#: A host takes packets of any size.
+MTU_MAX = 65_535
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Line:
     loss: Any = None
     jitter: Any = None
     policer: Policer | None = None
+    framing: FramingSpec | None = None
+    """None: the rate is one of IP packets."""
 
 
 @dataclass
@@ -75,6 +82,8 @@ class Network:
     """By event entry."""
     lightpaths: list[list[int]] = field(default_factory=list)
     """Per lightpath: its lines."""
+    hosts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By node that takes time for packets: the line of what it sends, that of what it receives."""
 
     def ways(self, group: int) -> list[tuple[list[int], list[int]]]:
         """Every pair of lines for data and lines for ACKs that a flow entry has, or may come to have by a move."""
@@ -96,6 +105,12 @@ class Network:
         if not first or not last or first[0] > last[0]:
             return None
         return [*route[: first[0]], *lightpath, *route[last[0] + 1 :]]
+
+    def through_hosts(self, route: list[int]) -> list[int]:
+        """A route with the lines of the hosts at its ends."""
+        first = self.hosts.get(self.lines[route[0]].source)
+        last = self.hosts.get(self.lines[route[-1]].target)
+        return [*([] if first is None else [first[0]]), *route, *([] if last is None else [last[1]])]
 
     def node(self, name: str) -> int:
         """Index of a node, which is added when it is new."""
@@ -137,6 +152,7 @@ def build(document: Document) -> Network:
 
 
 def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, int], delays: tuple[int, int]) -> None:
+    framing = link.line.framing if link.line is not None else None
     network.lines.append(
         Line(
             name=f"{name}.forward",
@@ -144,13 +160,14 @@ def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, 
             forward=True,
             source=ends[0],
             target=ends[1],
-            rate_bps=link.bandwidth,
+            rate_bps=rate_bps(link),
             delay_ns=delays[0],
             mtu_bytes=link.mtu,
             queue=link.queue,
             loss=link.loss,
             jitter=link.jitter,
             policer=link.policer,
+            framing=framing,
         )
     )
     if isinstance(link, Link) and not link.duplex:
@@ -163,13 +180,14 @@ def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, 
             forward=False,
             source=ends[1],
             target=ends[0],
-            rate_bps=(back and back.bandwidth) or link.bandwidth,
+            rate_bps=(back and back.bandwidth) or rate_bps(link),
             delay_ns=delays[1],
             mtu_bytes=link.mtu,
             queue=(back and back.queue) or link.queue,
             loss=back.loss if back else None,
             jitter=(back and back.jitter) or link.jitter,
             policer=back.policer if back else None,
+            framing=framing,
         )
     )
 
@@ -194,7 +212,7 @@ def _sites(document: Document, path: Path) -> Network:
 
 def _access(network: Network, path: Path, host: str, name: str, site: int) -> tuple[int, int]:
     """Add a host and its link; return the line to the site and the line from it."""
-    rate = int(path.access * path.bandwidth) if isinstance(path.access, Fraction) else path.access
+    rate = int(path.access * rate_bps(path)) if isinstance(path.access, Fraction) else path.access
     if rate > RATE_MAX:
         raise Problem(("path", "access"), f"at most {RATE_MAX // 10**12}Tbit/s")
     network.nodes.append(host)
@@ -221,6 +239,10 @@ def _graph(document: Document) -> Network:
         reverse_delay = link.reverse.delay if link.reverse and link.reverse.delay is not None else link.delay
         _two_lines(network, link, name, (ends[0], ends[1]), (link.delay, reverse_delay))
 
+    for host in document.node:
+        if isinstance(host, Node) and (host.send is not None or host.receive is not None):
+            _add_host(network, host)
+
     for index, path in enumerate(document.lightpath):
         network.lightpaths.append(_lightpath(network, path.route, ("lightpath", index, "route")))
     # Both directions of their links: a lightpath that is not set up is no route for ACKs either.
@@ -245,15 +267,40 @@ def _graph(document: Document) -> Network:
             raise Problem((*where, "from" if back else "to"), ends)
         return found
 
+    through = network.through_hosts
     for index, flow in enumerate(document.flow):
         where: Location = ("flow", index)
-        network.flow_routes.append((route(where, flow, False), route(where, flow, True)))
+        network.flow_routes.append((through(route(where, flow, False)), through(route(where, flow, True))))
     for index, source in enumerate(document.background):
-        network.background_routes.append(route(("background", index), source, False))
+        network.background_routes.append(through(route(("background", index), source, False)))
     for index, event in enumerate(document.event):
         if event.move is not None:
             network.moves[index] = _move(document, network, index, event)
     return network
+
+
+def _add_host(network: Network, node: Node) -> None:
+    """Add a node for the software of a host, and the lines between it and the host's adapter."""
+    adapter = network.nodes.index(node.name)
+    network.nodes.append(f"{node.name}.host")
+    host, first = len(network.nodes) - 1, len(network.lines)
+    ends = {"send": (host, adapter), "receive": (adapter, host)}
+    for name, cost in (("send", node.send), ("receive", node.receive)):
+        network.lines.append(
+            Line(
+                name=f"{node.name}.{name}",
+                link=f"{node.name}.host",
+                forward=name == "send",
+                source=ends[name][0],
+                target=ends[name][1],
+                rate_bps=RATE_MAX if cost is None else cost.rate,
+                delay_ns=0,
+                mtu_bytes=MTU_MAX,
+                queue=cost.queue if isinstance(cost, ReceiveCost) else None,
+                framing=None if cost is None else cost.framing,
+            )
+        )
+    network.hosts[adapter] = (first, first + 1)
 
 
 def _move(document: Document, network: Network, index: int, event: Event) -> Move:
@@ -275,10 +322,12 @@ def _move(document: Document, network: Network, index: int, event: Event) -> Mov
             entry = document.flow[group]
         source_node, target_node = _ends(network, where, entry)
         if event.route is not None:
-            move.route = _explicit(network, event.route, (*where, "route"), source_node, target_node)
+            found = _explicit(network, event.route, (*where, "route"), source_node, target_node)
+            move.route = network.through_hosts(found)
         if event.return_route is not None:
             back = (*where, "return_route")
-            move.return_route = _explicit(network, event.return_route, back, target_node, source_node)
+            found = _explicit(network, event.return_route, back, target_node, source_node)
+            move.return_route = network.through_hosts(found)
     return move
 
 

@@ -1,13 +1,19 @@
 //! The host as it is: kernel, rights, limits, clock, resources, ways to other hosts.
 
 mod clock;
+mod disk;
 mod interface;
+mod programs;
 mod route;
 mod sysctls;
 
+pub use programs::DISK;
+
 use crate::error::AgentError;
+use crate::rights;
 use serde::Deserialize;
 use serde_json::{json, Value};
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -20,11 +26,13 @@ pub struct Check {
     towards: Vec<IpAddr>,
     #[serde(default)]
     folder: Option<String>,
+    /// Commands of programs, each with the argument to which it says its version.
+    #[serde(default)]
+    programs: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// Numbers of capabilities (include/uapi/linux/capability.h).
 const NET_ADMIN: u32 = 12;
-const SYS_ADMIN: u32 = 21;
 const SYS_NICE: u32 = 23;
 const BPF: u32 = 39;
 
@@ -40,7 +48,7 @@ const LINKS: (u32, u32) = (6, 4);
 /// # Errors
 /// None at present: a part that cannot be had is absent, or says why.
 pub fn answer(check: &Check) -> Result<Value, AgentError> {
-    let capabilities = effective_capabilities();
+    let capabilities = rights::effective_capabilities();
     let has = |number: u32| capabilities >> number & 1 == 1;
     let first_namespace = has_first_user_namespace();
     let mut answer = json!({
@@ -51,8 +59,8 @@ pub fn answer(check: &Check) -> Result<Value, AgentError> {
         "uid": rustix::process::geteuid().as_raw(),
         "capabilities": {
             "net_admin": has(NET_ADMIN),
-            "bpf": first_namespace && (has(BPF) || has(SYS_ADMIN)),
-            "sys_admin": has(SYS_ADMIN),
+            "bpf": first_namespace && (has(BPF) || has(rights::SYS_ADMIN)),
+            "sys_admin": has(rights::SYS_ADMIN),
             "sys_nice": has(SYS_NICE),
         },
         "first_user_namespace": first_namespace,
@@ -79,7 +87,10 @@ pub fn answer(check: &Check) -> Result<Value, AgentError> {
         "routes": check.towards.iter().map(|&address| way(address)).collect::<Vec<_>>(),
     });
     if let (Some(folder), Value::Object(answer)) = (&check.folder, &mut answer) {
-        answer.insert("disk".to_owned(), disk(folder));
+        answer.insert("disk".to_owned(), disk::answer(folder));
+    }
+    if let (Some(wanted), Value::Object(answer)) = (&check.programs, &mut answer) {
+        answer.insert("programs".to_owned(), programs::answer(wanted));
     }
     remove_nulls(&mut answer);
     Ok(answer)
@@ -95,12 +106,6 @@ pub fn has_links() -> bool {
     let release = release();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse::<u32>().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= LINKS
-}
-
-fn effective_capabilities() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    bits.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
 }
 
 fn has_first_user_namespace() -> bool {
@@ -127,13 +132,6 @@ fn memory(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
-}
-
-fn disk(folder: &str) -> Value {
-    match rustix::fs::statvfs(folder) {
-        Ok(about) => json!({"folder": folder, "free_bytes": about.f_bavail * about.f_frsize}),
-        Err(error) => json!({"folder": folder, "error": error.to_string()}),
-    }
 }
 
 /// The way to `address`: its interface, and what that is.

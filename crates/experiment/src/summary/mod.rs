@@ -67,7 +67,7 @@ pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
     let mut entries: Vec<_> =
         measured.stripes.iter().map(|s| stripe::metrics(spec, s, &measured, &mut notes)).collect();
     let links =
-        spec.links.iter().zip(&measured.network.links).map(|(s, l)| network::of_link(s, l, measured.end)).collect();
+        measured.network.links.iter().enumerate().map(|(i, l)| network::of_link(spec, i, l, measured.end)).collect();
     let background = spec
         .background
         .iter()

@@ -69,7 +69,7 @@ pub fn of_run(spec: &RunSpec, measured: &MeasuredRun, of_flows: &[Metrics], of_e
     let first = spec.flows.iter().map(|f| f.start_ns).min().unwrap_or(0).max(spec.measure.warmup_ns);
     let interval = measured.end.since(Time(first)).as_secs_f64();
     let bytes: u64 = measured.flows.iter().map(MeasuredFlow::measured_bytes).sum();
-    if interval > 0.0 {
+    if interval > 0.0 && !spec.flows.is_empty() {
         let goodput = bytes as f64 * 8.0 / interval;
         metrics.insert("goodput_bps", Metric::Real(goodput));
         let bottlenecks: BTreeSet<_> = spec.flows.iter().map(|f| bottleneck(spec, f)).collect();

@@ -2,7 +2,10 @@
 
 use crate::error::RunError;
 use crate::link_config::link_config;
-use spec::{BackgroundSpec, HoldBufferSpec, LinkSpec, RunSpec};
+use spec::{BackgroundSpec, FramesSpec, HoldBufferSpec, LinkSpec, RunSpec};
+
+/// Most packets of a round of frames.
+const ROUND_MAX: usize = 10_000;
 
 /// Checks `spec` as a link between nodes of `run`.
 pub fn check_link(run: &RunSpec, spec: &LinkSpec) -> Result<(), RunError> {
@@ -21,6 +24,16 @@ pub fn check_background(run: &RunSpec, spec: &BackgroundSpec) -> Result<(), RunE
     check_chain(&what, "route", &spec.route, &run.links)?;
     if spec.rate_bps == 0 || spec.packet_bytes == 0 || spec.packet_bytes > 65_535 {
         return Err(RunError::Spec(format!("{what}: rate above zero and packets of 1 to 65535 B")));
+    }
+    if let Some(FramesSpec { packets_bytes, .. }) = &spec.frames {
+        let right = |&bytes: &u32| bytes > 0 && bytes <= spec.packet_bytes;
+        if spec.rate_bps > link::MAX_RATE.0 {
+            return Err(RunError::Spec(format!("{what}: rate of frames: at most 2^62 bit/s")));
+        }
+        if packets_bytes.is_empty() || packets_bytes.len() > ROUND_MAX || !packets_bytes.iter().all(right) {
+            let text = format!("{what}: frames: 1 to {ROUND_MAX} packets of 1 B to packet_bytes");
+            return Err(RunError::Spec(text));
+        }
     }
     Ok(())
 }

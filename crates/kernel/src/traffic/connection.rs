@@ -38,7 +38,9 @@ pub(crate) struct Connection {
     pub lost: Option<io::Error>,
     /// The run is over for it: nothing that happens to it counts any more.
     pub cut: bool,
-    to: SocketAddr,
+    /// Time at which the connection was begun.
+    pub connecting_since: Time,
+    pub to: SocketAddr,
     /// Congestion control that the kernel has to use; None: any.
     congestion: Option<String>,
     window_bytes: Option<u64>,
@@ -119,6 +121,7 @@ impl Connection {
             received_at_warmup: 0,
             lost: None,
             cut: false,
+            connecting_since: Time::ZERO,
             to: ends.to,
             congestion: sockets.congestion_control.clone(),
             window_bytes: sockets.window_clamp_bytes,

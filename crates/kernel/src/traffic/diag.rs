@@ -4,7 +4,8 @@ use super::info::Info;
 use crate::namespace;
 use netlink_packet_core::{DecodeError, NetlinkHeader, NetlinkMessage, NetlinkPayload, NLM_F_DUMP, NLM_F_REQUEST};
 use netlink_packet_sock_diag::constants::{
-    AF_INET, IPPROTO_TCP, TCP_CLOSE_WAIT, TCP_CLOSING, TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_LAST_ACK, TCP_LISTEN,
+    AF_INET, AF_INET6, IPPROTO_TCP, TCP_CLOSE_WAIT, TCP_CLOSING, TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_LAST_ACK,
+    TCP_LISTEN,
 };
 use netlink_packet_sock_diag::inet::nlas::Nla;
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
@@ -12,10 +13,11 @@ use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use netlink_sys::{Socket, SocketAddr};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-/// Group of sockets that go (include/uapi/linux/sock_diag.h).
+/// Groups of sockets that go, by family (include/uapi/linux/sock_diag.h).
 const SKNLGRP_INET_TCP_DESTROY: u32 = 1;
+const SKNLGRP_INET6_TCP_DESTROY: u32 = 3;
 
 /// States in which a connection has counters.
 const TALKING: StateFlags = StateFlags::ESTABLISHED
@@ -37,7 +39,8 @@ pub(crate) struct SocketEntry {
     /// The kernel's number of the socket, never used twice.
     pub cookie: u64,
     pub local_port: u16,
-    pub remote: Ipv4Addr,
+    pub remote: IpAddr,
+    pub remote_port: u16,
     /// Data of its own may be on its way: it has not closed, or the close has not arrived.
     pub may_send: bool,
     /// Bytes that have arrived in order and were not read yet.
@@ -45,10 +48,13 @@ pub(crate) struct SocketEntry {
     pub info: Info,
     /// Congestion control; empty where the kernel does not say, as of a connection that has gone.
     pub congestion_control: String,
+    /// `SO_SNDBUF` and `SO_RCVBUF`, bytes; 0 of a connection that has gone.
+    pub buffers: (u64, u64),
 }
 
-/// Asks about the TCP sockets of one namespace.
+/// Asks about the TCP sockets of one namespace and one family of addresses.
 pub(crate) struct Diag {
+    is_ipv4: bool,
     asks: Socket,
     /// Socket that reports closed sockets, with their last counters.
     hears: Socket,
@@ -56,13 +62,19 @@ pub(crate) struct Diag {
 }
 
 impl Diag {
-    /// Of the namespace whose file is `path`.
+    /// Of the namespace whose file is `path`, None: this thread's, and of addresses of the family of `address`.
     ///
     /// # Errors
     /// The namespace cannot be entered, or the kernel has no sock_diag (CONFIG_INET_DIAG).
-    pub fn open(path: &str) -> io::Result<Diag> {
-        let (asks, hears) = namespace::within(path, || (socket(0), socket(1 << (SKNLGRP_INET_TCP_DESTROY - 1))))?;
-        Ok(Diag { asks: asks?, hears: hears?, buffer: vec![0; PIECE] })
+    pub fn open(path: Option<&str>, address: IpAddr) -> io::Result<Diag> {
+        let is_ipv4 = address.is_ipv4();
+        let group = if is_ipv4 { SKNLGRP_INET_TCP_DESTROY } else { SKNLGRP_INET6_TCP_DESTROY };
+        let open = || (socket(0), socket(1 << (group - 1)));
+        let (asks, hears) = match path {
+            Some(path) => namespace::within(path, open)?,
+            None => open(),
+        };
+        Ok(Diag { is_ipv4, asks: asks?, hears: hears?, buffer: vec![0; PIECE] })
     }
 
     /// All connections that there are. Cost: one walk of the kernel over its table of connections.
@@ -99,7 +111,7 @@ impl Diag {
     }
 
     fn dump(&mut self, states: StateFlags) -> io::Result<Vec<SocketEntry>> {
-        self.asks.send(&request(states), 0)?;
+        self.asks.send(&request(states, self.is_ipv4), 0)?;
         let mut found = vec![];
         loop {
             let length = self.asks.recv(&mut &mut self.buffer[..], 0)?;
@@ -116,16 +128,16 @@ fn socket(groups: u32) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A dump of IPv4 TCP sockets in `states`, with their information and congestion control.
-fn request(states: StateFlags) -> Vec<u8> {
+/// A dump of TCP sockets in `states`, with their information, congestion control and buffers.
+fn request(states: StateFlags, is_ipv4: bool) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_DUMP;
     let request = InetRequest {
-        family: AF_INET,
+        family: if is_ipv4 { AF_INET } else { AF_INET6 },
         protocol: IPPROTO_TCP,
-        extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
+        extensions: ExtensionFlags::INFO | ExtensionFlags::CONG | ExtensionFlags::SKMEMINFO,
         states,
-        socket_id: SocketId::new_v4(),
+        socket_id: if is_ipv4 { SocketId::new_v4() } else { SocketId::new_v6() },
     };
     let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
     message.finalize();
@@ -152,19 +164,20 @@ fn parse(mut rest: &[u8], found: &mut Vec<SocketEntry>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// One IPv4 socket; None where it has no counters.
+/// One socket; None where it has no counters.
 fn entry_of(response: &InetResponse) -> Option<SocketEntry> {
     let header = &response.header;
-    let IpAddr::V4(remote) = header.socket_id.destination_address else { return None };
     let mut one = SocketEntry {
         cookie: u64::from_ne_bytes(header.socket_id.cookie),
         local_port: header.socket_id.source_port,
-        remote,
+        remote: header.socket_id.destination_address,
+        remote_port: header.socket_id.destination_port,
         may_send: SENDING.contains(&header.state),
         // Of a listener it is the number of connections that wait.
         unread: u64::from(header.recv_queue),
         info: Info::default(),
         congestion_control: String::new(),
+        buffers: (0, 0),
     };
     let mut has_info = header.state == TCP_LISTEN;
     for attribute in response.nlas.iter() {
@@ -174,6 +187,9 @@ fn entry_of(response: &InetResponse) -> Option<SocketEntry> {
                 has_info = true;
             }
             Nla::Congestion(name) => one.congestion_control.clone_from(name),
+            Nla::MemInfo(memory) => {
+                one.buffers = (memory.send_queue_max.into(), memory.receive_queue_max.into());
+            }
             _ => {}
         }
     }
@@ -184,7 +200,7 @@ fn entry_of(response: &InetResponse) -> Option<SocketEntry> {
 mod tests {
     use super::*;
     use crate::testing::{able, Namespace};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
     #[test]
     fn a_connection_is_seen_while_it_lives_and_told_of_when_it_goes() {
@@ -193,7 +209,7 @@ mod tests {
         }
         let namespace = Namespace::new();
         namespace.ip("link set lo up");
-        let mut diag = Diag::open(&namespace.path).unwrap();
+        let mut diag = Diag::open(Some(&namespace.path), Ipv4Addr::LOCALHOST.into()).unwrap();
         let listener = namespace::within(&namespace.path, || TcpListener::bind("127.0.0.1:0")).unwrap().unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(diag.has_listener(port).unwrap() && !diag.has_listener(port ^ 1).unwrap());
@@ -215,7 +231,8 @@ mod tests {
             std::thread::yield_now();
         }
         let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
-        assert_eq!(sender.remote, Ipv4Addr::LOCALHOST);
+        assert_eq!((sender.remote, sender.remote_port), (IpAddr::from(Ipv4Addr::LOCALHOST), port));
+        assert!(sender.buffers.0 > 0 && receiver.buffers.1 > 0, "{sender:?} {receiver:?}");
         assert!(sender.info.raw().bytes_acked == 1001 && sender.info.raw().rtt_us > 0, "{sender:?}");
         assert!(!sender.congestion_control.is_empty());
         assert_eq!((receiver.info.raw().bytes_received, receiver.unread), (1000, 1000));

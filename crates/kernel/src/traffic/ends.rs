@@ -35,8 +35,9 @@ pub struct EndReport {
     pub send_buffer_bytes: u64,
     /// `SO_RCVBUF`, the kernel's own memory included.
     pub receive_buffer_bytes: u64,
-    /// `TCP_WINDOW_CLAMP`.
-    pub window_clamp_bytes: u64,
+    /// `TCP_WINDOW_CLAMP`; None of a program's socket, which nobody else can ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_clamp_bytes: Option<u64>,
     /// Payload of a full segment.
     pub max_segment_bytes: u64,
     /// Segment that this end announced.
@@ -82,14 +83,29 @@ impl EndReport {
     pub(crate) fn of(flow: &str, socket: &Socket, extremes: &mut Extremes) -> io::Result<Option<EndReport>> {
         let Some(info) = socket.info_if_told()? else { return Ok(None) };
         extremes.note(&info);
+        let buffers = (socket.get(libc::SOL_SOCKET, libc::SO_SNDBUF)?, socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF)?);
+        let clamp = socket.get(libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP)?;
+        let report = EndReport::seen(flow, &info, &socket.congestion()?, buffers, extremes);
+        Ok(Some(EndReport { window_clamp_bytes: Some(clamp), ..report }))
+    }
+
+    /// The end of flow `flow` that was seen with `info`, this congestion control, and these buffers for sending and
+    /// receiving.
+    pub(crate) fn seen(
+        flow: &str,
+        info: &Info,
+        congestion_control: &str,
+        buffers: (u64, u64),
+        extremes: &Extremes,
+    ) -> EndReport {
         let raw = info.raw();
         let seconds = |us: u64| us as f64 / 1e6;
-        Ok(Some(EndReport {
+        EndReport {
             flow: flow.to_owned(),
-            congestion_control: socket.congestion()?,
-            send_buffer_bytes: socket.get(libc::SOL_SOCKET, libc::SO_SNDBUF)?,
-            receive_buffer_bytes: socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF)?,
-            window_clamp_bytes: socket.get(libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP)?,
+            congestion_control: congestion_control.to_owned(),
+            send_buffer_bytes: buffers.0,
+            receive_buffer_bytes: buffers.1,
+            window_clamp_bytes: None,
             max_segment_bytes: raw.snd_mss.into(),
             announced_segment_bytes: raw.advmss.into(),
             path_mtu_bytes: raw.pmtu.into(),
@@ -103,6 +119,6 @@ impl EndReport {
             limited_by_receive_window_s: info.rwnd_limited_us().map(seconds),
             limited_by_send_buffer_s: info.sndbuf_limited_us().map(seconds),
             busy_s: info.busy_us().map(seconds),
-        }))
+        }
     }
 }

@@ -14,6 +14,9 @@ mod netstat;
 mod poll;
 mod process;
 mod program;
+mod program_connections;
+mod program_far;
+mod program_reception;
 mod programs;
 mod reception;
 mod record;
@@ -341,7 +344,7 @@ impl<'a> Traffic<'a> {
         } else if let Some(share) = share {
             return self.open_lane(due, flow, share);
         } else {
-            self.begin(flow)?;
+            self.begin(now, flow)?;
             let connection = &mut self.connections[flow];
             let next = connection.workload.start(due, &mut connection.sender);
             self.set_due(flow, next);
@@ -349,9 +352,10 @@ impl<'a> Traffic<'a> {
         self.after_write(flow)
     }
 
-    fn begin(&mut self, flow: usize) -> Result<(), KernelError> {
+    fn begin(&mut self, now: Time, flow: usize) -> Result<(), KernelError> {
         let connection = &mut self.connections[flow];
         connection.opened = true;
+        connection.connecting_since = now;
         connection.connect();
         let begun = self.poll.add(&connection.sender.socket, flow, End::Sender);
         begun.map_err(|e| KernelError::machine("epoll", e))
@@ -389,6 +393,7 @@ impl<'a> Traffic<'a> {
             };
             connection.sample(now, lag, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
         }
+        self.check_ports(now)?;
         // Missed samples are skipped.
         let next = due + Span(interval.0 * (1 + now.since(due).0 / interval.0));
         self.timers.push(Reverse((next, Timer::Sample, 0)));

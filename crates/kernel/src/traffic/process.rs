@@ -18,15 +18,15 @@ pub(crate) struct Process {
 const WORDS: usize = 400;
 
 impl Process {
-    /// Starts `words` in the network namespace whose file is `namespace` and in `folder`, where what it says goes to
-    /// `name`.out and `name`.err. It has an environment of its own, so that nothing comes from the user's settings, and
-    /// dies with this thread.
+    /// Starts `words` in the network namespace whose file is `namespace`, None: this one, and in `folder`, where what
+    /// it says goes to `name`.out and `name`.err. It has an environment of its own, so that nothing comes from the
+    /// user's settings, and dies with this thread.
     ///
     /// # Errors
     /// The program or the namespace is not there.
-    pub fn start(words: &[String], namespace: &str, folder: &Path, name: &str) -> io::Result<Process> {
+    pub fn start(words: &[String], namespace: Option<&str>, folder: &Path, name: &str) -> io::Result<Process> {
         let (first, rest) = words.split_first().ok_or_else(|| io::Error::other("a program without a name"))?;
-        let there = File::open(namespace)?;
+        let there = namespace.map(File::open).transpose()?;
         let said = ["out", "err"].map(|kind| folder.join(format!("{name}.{kind}")));
         let mut command = Command::new(first);
         command
@@ -44,8 +44,10 @@ impl Process {
         let enter = move || {
             // SAFETY: system calls alone, between fork and exec.
             unsafe {
-                if libc::setns(there.as_raw_fd(), libc::CLONE_NEWNET) != 0 {
-                    return Err(io::Error::last_os_error());
+                if let Some(there) = &there {
+                    if libc::setns(there.as_raw_fd(), libc::CLONE_NEWNET) != 0 {
+                        return Err(io::Error::last_os_error());
+                    }
                 }
                 // An ordinary program, whatever the thread that starts it is.
                 libc::setpriority(libc::PRIO_PROCESS, 0, 0);
@@ -84,6 +86,14 @@ impl Process {
         let lines: Vec<String> = texts.map(|text| one_line(&String::from_utf8_lossy(&text))).collect();
         lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
     }
+}
+
+/// An exit status and the words of a program, if it said any, as an error has them.
+pub(crate) fn told(status: ExitStatus, words: &str) -> String {
+    if words.is_empty() {
+        return status.to_string();
+    }
+    format!("{status}: {words}")
 }
 
 impl Drop for Process {

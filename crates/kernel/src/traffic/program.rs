@@ -1,29 +1,28 @@
 //! A flow whose traffic is a real program's: started in its hosts' namespaces, and watched from outside.
 
-use super::diag::{Diag, SocketEntry};
+use super::diag::SocketEntry;
+use super::ends::EndReport;
 use super::info::Info;
 use super::netstat::{Netstat, Recoveries};
-use super::process::Process;
+use super::process::{told, Process};
+use super::program_connections::Connections;
+use super::program_far::{ProgramFarEnd, Told};
 use super::socket::Failed;
-use crate::clock;
 use crate::plan::{HostPlan, ProgramPlan};
+use crate::program_end_plan::{Ports, ProgramEndPlan};
+use crate::remote_plan::SendPlan;
 use experiment::{FlowCounters, FlowSeries, Rtt, Workload};
 use spec::{FlowSpec, RunSpec, WorkloadSpec};
-use std::collections::BTreeMap;
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::PathBuf;
 use units::{Span, Time};
-
-/// Time for a server to begin to listen.
-const CONNECT_TIMEOUT: Span = Span::from_secs(10);
 
 /// Time for connections to close after their program has ended, before their counters are taken as they are.
 const SETTLING: Span = Span::from_secs(2);
 
-/// Bytes that a connection for commands does not reach: key exchange of SSH, commands of FTP.
-const COMMANDS: u64 = 32 << 10;
+/// Time for another agent's report of the last data, after a program has ended well.
+const LAST_REPORT: Span = Span::from_secs(10);
 
 /// Bytes of a file's part below which its connection may come and go between two looks.
 const SHORT_STREAM: u64 = 256 << 10;
@@ -35,23 +34,29 @@ pub(crate) struct Program {
     /// Bulk, as for all programs: the requested bytes and the time of the end.
     pub workload: Workload,
     pub received_at_warmup: u64,
-    plan: ProgramPlan,
-    /// Namespace of the client.
-    namespace: String,
-    congestion: String,
+    name: String,
+    /// Connections that are to carry data at once.
+    streams: usize,
+    /// The client ends well only after the other end has confirmed all data.
+    confirmed: bool,
+    /// Congestion control that the kernel has to use; None: any.
+    congestion: Option<String>,
     window_bytes: u64,
     bytes: Option<u64>,
-    near: End,
-    far: End,
-    client: Option<Process>,
-    /// Tells when the client has ended.
-    end: Option<OwnedFd>,
-    server: Process,
+    near: Connections,
+    far: ProgramFarEnd,
+    /// None: another agent has the client.
+    client: Option<Client>,
+    /// It has begun, here or there.
+    begun: bool,
+    /// None: another agent has it.
+    server: Option<Process>,
     /// Time at which the client ended well.
     ended: Option<Time>,
     /// No connection is left, or none is waited for any more.
     settled: bool,
-    netstat: (Netstat, Recoveries),
+    /// Counters of the sender's namespace, where no other traffic has a part in them, and their values at the start.
+    netstat: Option<(Netstat, Recoveries)>,
     /// At the latest sample: payload received, and when that was.
     sampled: (u64, Time),
     /// Smoothed round-trip times sampled: how many, and their sum, us.
@@ -62,98 +67,119 @@ pub(crate) struct Program {
     most_streams: usize,
 }
 
-/// The connections of one end, those that have gone included.
-struct End {
-    diag: Diag,
-    peer: Ipv4Addr,
-    all: BTreeMap<u64, (SocketEntry, bool)>,
+/// A client: its command line and, once it has begun, its process, which the descriptor tells the end of.
+struct Client {
+    words: Vec<String>,
+    namespace: Option<String>,
+    folder: PathBuf,
+    running: Option<(Process, OwnedFd)>,
 }
 
-impl End {
-    fn open(namespace: &str, peer: Ipv4Addr) -> io::Result<End> {
-        Ok(End { diag: Diag::open(namespace)?, peer, all: BTreeMap::new() })
-    }
-
-    /// Reads the connections again; returns true if there is one.
-    fn look(&mut self) -> io::Result<bool> {
-        let live = self.diag.connections()?;
-        for (_, lives) in self.all.values_mut() {
-            *lives = false;
-        }
-        let gone = self.diag.gone()?;
-        for (entry, lives) in live.into_iter().map(|s| (s, true)).chain(gone.into_iter().map(|s| (s, false))) {
-            if entry.remote == self.peer {
-                self.all.insert(entry.cookie, (entry, lives));
-            }
-        }
-        Ok(self.all.values().any(|(_, lives)| *lives))
-    }
-
-    /// Number of connections that carry data: those for commands stay below [`COMMANDS`].
-    fn streams(&self) -> usize {
-        let carries = |entry: &SocketEntry| entry.may_send && entry.info.raw().bytes_acked > COMMANDS;
-        self.all.values().filter(|(entry, lives)| *lives && carries(entry)).count()
-    }
-
-    fn sum(&self, of: impl Fn(&SocketEntry) -> u64) -> u64 {
-        self.all.values().map(|(entry, _)| of(entry)).sum()
-    }
-
-    /// The same where not every kernel counts it: None when this one does not.
-    fn sum_told(&self, of: impl Fn(&Info) -> Option<u64>) -> Option<u64> {
-        self.all.values().map(|(entry, _)| of(&entry.info)).sum()
-    }
+/// A program as it is planned, wherever its ends are.
+struct Planned {
+    name: String,
+    streams: usize,
+    confirmed: bool,
+    congestion: Option<String>,
+    window_bytes: u64,
 }
 
 impl Program {
-    /// Starts the server of flow `index`, and waits until it listens.
+    /// Starts the server of flow `index`, and waits until it listens; both ends are on this machine.
+    ///
+    /// # Errors
+    /// The kernel's; the server does not begin to listen.
     pub fn open(spec: &RunSpec, plan: &HostPlan, index: usize, program: &ProgramPlan) -> Result<Program, Failed> {
-        let (flow, planned) = (&spec.flows[index], &plan.flows[index]);
+        let planned = &plan.flows[index];
         let (from, to) = (&plan.hosts[planned.source], &plan.hosts[planned.destination]);
-        let named = |what: &str| {
-            let what = what.to_owned();
-            move |error: io::Error| (what, error)
-        };
-        let bytes = match &flow.workload {
-            WorkloadSpec::Program(program) => program.bytes,
-            _ => return Err(named("its workload")(io::Error::other("the plan has a program and the spec has none"))),
-        };
-        let mut near = End::open(&from.namespace, to.address).map_err(named("sock_diag"))?;
-        let mut far = End::open(&to.namespace, from.address).map_err(named("sock_diag"))?;
+        let failed = |error| ("sock_diag".to_owned(), error);
+        let connections = |namespace, peer: std::net::Ipv4Addr| Connections::open(namespace, peer.into(), Ports::Any);
+        let mut near = connections(Some(from.namespace.as_str()), to.address).map_err(failed)?;
+        let mut far = connections(Some(to.namespace.as_str()), from.address).map_err(failed)?;
         let netstat = Netstat::open(&from.namespace).and_then(|n| n.read().map(|now| (n, now)));
         let (serves, asks) = if program.fetches { (from, to) } else { (to, from) };
-        let server = Process::start(&program.server, &serves.namespace, Path::new(&program.folder), "server");
-        let mut server = server.map_err(named(&program.server[0]))?;
-        let until = clock::monotonic_ns() + CONNECT_TIMEOUT.0;
         let listens = if program.fetches { &mut near } else { &mut far };
-        while !listens.diag.has_listener(planned.port).map_err(named("sock_diag"))? {
-            let failed = |why: String| (format!("the server of {}", program.name), io::Error::other(why));
-            if let Some(status) = server.ended().map_err(named("wait"))? {
-                return Err(failed(format!("{status}: {}", server.words())));
+        let (namespace, folder) = (Some(serves.namespace.as_str()), PathBuf::from(&program.folder));
+        let server = listens.serve(&program.name, &program.server, namespace, &folder, planned.port)?;
+        let client =
+            Client { words: program.client.clone(), namespace: Some(asks.namespace.clone()), folder, running: None };
+        let about = Planned {
+            name: program.name.clone(),
+            streams: program.streams,
+            confirmed: program.confirmed,
+            congestion: Some(planned.congestion_control.clone()),
+            window_bytes: planned.window_clamp_bytes,
+        };
+        let made = Program::of(spec, index, about, near, ProgramFarEnd::Here(far))?;
+        let netstat = netstat.map_err(|error| ("its namespace's counters".to_owned(), error))?;
+        Ok(Program { client: Some(client), server: Some(server), netstat: Some(netstat), ..made })
+    }
+
+    /// The sending end of flow `index`, whose other end another agent has. A server here listens afterwards.
+    ///
+    /// # Errors
+    /// The kernel's; the server does not begin to listen.
+    pub fn to_remote(
+        spec: &RunSpec,
+        plan: &SendPlan,
+        index: usize,
+        program: &ProgramEndPlan,
+    ) -> Result<Program, Failed> {
+        let failed = |error| ("sock_diag".to_owned(), error);
+        let mut near = Connections::open(None, plan.peer, program.connections()).map_err(failed)?;
+        let server =
+            program.serves.then(|| near.serve(&program.name, &program.words, None, &program.folder, program.port()));
+        let server = server.transpose()?;
+        let client = (!program.serves).then(|| Client {
+            words: program.words.clone(),
+            namespace: None,
+            folder: program.folder.clone(),
+            running: None,
+        });
+        let about = Planned {
+            name: program.name.clone(),
+            streams: program.streams,
+            confirmed: program.confirmed,
+            congestion: plan.flows[index].congestion_control.clone(),
+            window_bytes: spec.flows[index].transport.window_bytes,
+        };
+        let made = Program::of(spec, index, about, near, ProgramFarEnd::There(Told::default()))?;
+        Ok(Program { client, server, ..made })
+    }
+
+    fn of(
+        spec: &RunSpec,
+        index: usize,
+        planned: Planned,
+        near: Connections,
+        far: ProgramFarEnd,
+    ) -> Result<Program, Failed> {
+        let bytes = match &spec.flows[index].workload {
+            WorkloadSpec::Program(program) => program.bytes,
+            _ => {
+                let error = io::Error::other("the plan has a program and the spec has none");
+                return Err(("its workload".to_owned(), error));
             }
-            if clock::monotonic_ns() > until {
-                let within = CONNECT_TIMEOUT.as_secs_f64();
-                return Err(failed(format!("it does not listen within {within} s: {}", server.words())));
-            }
-            clock::nap(Span::from_millis(5));
-        }
+        };
+        let Planned { name, streams, confirmed, congestion, window_bytes } = planned;
         Ok(Program {
             flow: index,
             workload: Workload::bulk(bytes, false),
             received_at_warmup: 0,
-            plan: program.clone(),
-            namespace: asks.namespace.clone(),
-            congestion: planned.congestion_control.clone(),
-            window_bytes: planned.window_clamp_bytes,
+            name,
+            streams,
+            confirmed,
+            congestion,
+            window_bytes,
             bytes,
             near,
             far,
             client: None,
-            end: None,
-            server,
+            begun: false,
+            server: None,
             ended: None,
             settled: false,
-            netstat: netstat.map_err(named("its namespace's counters"))?,
+            netstat: None,
             sampled: (0, Time::ZERO),
             srtt: (0, 0),
             most_in_flight: 0,
@@ -161,26 +187,59 @@ impl Program {
         })
     }
 
-    /// Starts the client; the descriptor tells when it has ended.
-    pub fn start(&mut self) -> Result<&OwnedFd, Failed> {
-        let failed = |error| (self.plan.name.clone(), error);
-        let folder = Path::new(&self.plan.folder);
-        let client = Process::start(&self.plan.client, &self.namespace, folder, "client").map_err(failed)?;
-        let end = client.end().map_err(failed)?;
-        self.client = Some(client);
-        Ok(self.end.insert(end))
+    /// Starts the client; the descriptor tells when it has ended. None where another agent starts it.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn start(&mut self) -> Result<Option<&OwnedFd>, Failed> {
+        self.begun = true;
+        let failed = |error| (self.name.clone(), error);
+        let Some(client) = &mut self.client else { return Ok(None) };
+        let process = Process::start(&client.words, client.namespace.as_deref(), &client.folder, "client");
+        let process = process.map_err(failed)?;
+        let end = process.end().map_err(failed)?;
+        Ok(Some(&client.running.insert((process, end)).1))
+    }
+
+    /// Returns true if another agent has the client.
+    pub fn is_fetched(&self) -> bool {
+        self.client.is_none()
+    }
+
+    /// Another agent's client has ended well.
+    pub fn note_end(&mut self, at: Time) {
+        self.ended = Some(at);
+    }
+
+    /// Knowledge of the other agent's end; None where it is here.
+    pub fn told(&mut self) -> Option<&mut Told> {
+        self.far.told()
+    }
+
+    /// The error of a program that has failed at the other agent, with its words.
+    pub fn failed_there(&self, text: String) -> Failed {
+        (self.name.clone(), io::Error::other(text))
+    }
+
+    /// The sending end as the kernel has it; None if there never was a connection.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn end_report(&mut self, name: &str) -> io::Result<Option<EndReport>> {
+        self.near.look()?;
+        Ok(self.near.end_report(name))
     }
 
     /// The client has ended, well or with an error.
     pub fn handle_end(&mut self, now: Time) -> Result<(), Failed> {
-        let name = self.plan.name.clone();
+        let name = self.name.clone();
         let failed = |error| (name.clone(), error);
-        let Some(client) = &mut self.client else { return Ok(()) };
+        let Some((client, _)) = self.client.as_mut().and_then(|client| client.running.as_mut()) else { return Ok(()) };
         let Some(status) = client.ended().map_err(failed)? else { return Ok(()) };
         if !status.success() {
-            let server = Some(self.server.words()).filter(|words| !words.is_empty());
+            let server = self.server.as_ref().map(Process::words).filter(|words| !words.is_empty());
             let server = server.map_or(String::new(), |words| format!("; its server: {words}"));
-            return Err(failed(io::Error::other(format!("{status}: {}{server}", client.words()))));
+            return Err(failed(io::Error::other(told(status, &client.words()) + &server)));
         }
         self.ended = Some(now);
         Ok(())
@@ -193,12 +252,12 @@ impl Program {
 
     /// Returns true if its counters may still change.
     pub fn is_alive(&self) -> bool {
-        self.client.is_some() && !self.settled
+        self.begun && !self.settled
     }
 
     /// Payload that the receiving program has read, bytes.
     pub fn received(&self) -> u64 {
-        self.far.sum(|entry| entry.info.raw().bytes_received.saturating_sub(entry.unread))
+        self.far.received()
     }
 
     /// Reads its connections again.
@@ -208,25 +267,29 @@ impl Program {
     /// when it is not.
     pub fn look(&mut self, now: Time) -> Result<(), Failed> {
         let failed = |error| ("sock_diag".to_owned(), error);
-        let near = self.near.look().map_err(failed)?;
+        // Of a host that others use, too, a look may take its time.
+        let shared = self.far.told().is_some();
+        let near = if shared { self.near.look_at_leisure() } else { self.near.look() }.map_err(failed)?;
         self.most_streams = self.most_streams.max(self.near.streams());
         let far = self.far.look().map_err(failed)?;
-        let wanted = &self.congestion;
-        let other = |entry: &SocketEntry| !entry.congestion_control.is_empty() && entry.congestion_control != *wanted;
-        if let Some((entry, _)) = self.near.all.values().find(|(entry, _)| other(entry)) {
-            let text =
-                format!("the kernel gave it {} as its congestion control, not {wanted}", entry.congestion_control);
-            return Err((self.plan.name.clone(), io::Error::other(text)));
+        if let Some(wanted) = &self.congestion {
+            let other = |s: &&SocketEntry| !s.congestion_control.is_empty() && s.congestion_control != *wanted;
+            if let Some(entry) = self.near.all().find(other) {
+                let given = &entry.congestion_control;
+                let text = format!("the kernel gave it {given} as its congestion control, not {wanted}");
+                return Err((self.name.clone(), io::Error::other(text)));
+            }
         }
         let Some(ended) = self.ended.filter(|_| !self.settled) else { return Ok(()) };
-        if (near || far) && now.since(ended) < SETTLING {
+        let (received, bytes) = (self.received(), self.bytes.unwrap_or(0));
+        let lacks = self.confirmed && received < bytes;
+        if (near || far) && now.since(ended) < SETTLING || shared && lacks && now.since(ended) < LAST_REPORT {
             return Ok(());
         }
         self.settled = true;
-        let (received, bytes) = (self.received(), self.bytes.unwrap_or(0));
-        if self.plan.confirmed && received < bytes {
+        if lacks {
             let text = format!("it ended as if all had been sent, and {received} of {bytes} bytes have arrived");
-            return Err((self.plan.name.clone(), io::Error::other(text)));
+            return Err((self.name.clone(), io::Error::other(text)));
         }
         self.workload.stopped_at = Some(ended);
         self.workload.done_at = Some(ended);
@@ -236,8 +299,7 @@ impl Program {
     /// A sample of the connection that carries most; a row goes to `series` where there is one.
     pub fn sample(&mut self, now: Time, series: Option<&mut FlowSeries>) {
         let most = |entry: &SocketEntry| entry.info.raw().bytes_acked + entry.info.in_flight_bytes();
-        let live = self.near.all.values().filter(|(_, lives)| *lives).map(|(entry, _)| entry);
-        let Some(info) = live.max_by_key(|entry| most(entry)).map(|entry| entry.info) else { return };
+        let Some(info) = self.near.live().max_by_key(|entry| most(entry)).map(|entry| entry.info) else { return };
         let raw = info.raw();
         if raw.rtt_us > 0 {
             self.srtt = (self.srtt.0 + 1, self.srtt.1 + u64::from(raw.rtt_us));
@@ -256,33 +318,33 @@ impl Program {
     /// The counters of all its connections together, as of the latest look.
     pub fn counters(&self) -> io::Result<FlowCounters> {
         let mut counters = FlowCounters { received_bytes: self.received(), ..FlowCounters::default() };
-        if self.near.all.is_empty() || self.far.all.is_empty() {
-            return Ok(counters);
-        }
+        let Some(far) = self.far.counters().filter(|_| !self.near.is_empty()) else { return Ok(counters) };
         // The SYN counts as delivered; see `Connection::counters` for why there are two counts, of which neither has
         // the whole.
         let heard = self.near.sum_told(|info| info.delivered().map(|n| n.saturating_sub(1)));
         let known = self.near.sum_told(Info::duplicates);
-        let counted = known.map(|n| self.far.sum(|s| u64::from(s.info.raw().data_segs_in)).saturating_sub(n));
+        let counted = known.and_then(|n| Some(far.data_segments?.saturating_sub(n)));
         counters.delivered_packets = heard.max(counted);
         counters.sent_segments = Some(self.near.sum(|s| u64::from(s.info.raw().data_segs_out)));
         counters.retransmitted_segments = Some(self.near.sum(|s| u64::from(s.info.raw().total_retrans)));
         counters.retransmitted_bytes = self.near.sum_told(Info::bytes_retrans);
         counters.timeouts = self.near.sum_told(Info::timeouts);
-        let empty = |s: &SocketEntry| u64::from(s.info.raw().segs_out.saturating_sub(s.info.raw().data_segs_out));
-        counters.acks = Some(self.far.sum(empty));
-        let least = self.near.all.values().filter_map(|(s, _)| s.info.min_rtt_us()).min();
+        counters.acks = far.acks;
+        let least = self.near.all().filter_map(|s| s.info.min_rtt_us()).min();
         counters.rtt = Rtt { mean: (self.srtt.0 > 0).then_some(self.srtt), min_us: least, max_us: None };
-        let recoveries = self.netstat.0.read()?.since(&self.netstat.1);
-        counters.fast_retransmits = Some(recoveries.fast);
-        counters.tlp_probes = Some(recoveries.probes);
-        counters.spurious_recoveries = Some(recoveries.undone);
+        if let Some((netstat, before)) = &self.netstat {
+            let recoveries = netstat.read()?.since(before);
+            counters.fast_retransmits = Some(recoveries.fast);
+            counters.tlp_probes = Some(recoveries.probes);
+            counters.spurious_recoveries = Some(recoveries.undone);
+        }
         Ok(counters)
     }
 
     /// Ends the client, with all data in flight.
     pub fn cut(&mut self) {
         self.client = None;
+        self.begun = false;
     }
 
     /// Returns the workload: its bytes and the time of its end. Ends server and client.
@@ -292,12 +354,12 @@ impl Program {
 
     /// Returns the notes for a reader of the metrics.
     pub fn notes(&self, spec: &FlowSpec, end: Time) -> Vec<String> {
-        let (name, program) = (&spec.name, &self.plan.name);
+        let (name, program) = (&spec.name, &self.name);
         let mut notes = vec![];
-        if self.far.all.is_empty() && spec.start_ns < end.0 {
+        if !self.far.came() && spec.start_ns < end.0 {
             notes.push(format!("flow {name}: {program} made no connection before the end"));
         }
-        let (asked, most) = (self.plan.streams, self.most_streams);
+        let (asked, most) = (self.streams, self.most_streams);
         let files = match &spec.workload {
             WorkloadSpec::Program(program) => u64::from(program.files),
             _ => 1,

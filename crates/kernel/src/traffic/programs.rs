@@ -11,8 +11,9 @@ impl Traffic<'_> {
     pub(super) fn start_program(&mut self, number: usize) -> Result<(), KernelError> {
         let program = &mut self.programs[number];
         let flow = program.flow;
-        let started = program.start().and_then(|end| {
-            self.poll.add_program(end, number).map_err(|error| ("waiting for its end".to_owned(), error))
+        let started = program.start().and_then(|end| match end {
+            Some(end) => self.poll.add_program(end, number).map_err(|error| ("waiting for its end".to_owned(), error)),
+            None => Ok(()),
         });
         started.map_err(|failed| self.failed(flow, failed))
     }
@@ -36,7 +37,7 @@ impl Traffic<'_> {
         looked.map_err(|(flow, failed)| self.failed(flow, failed))
     }
 
-    fn failed(&self, flow: usize, (what, error): Failed) -> KernelError {
+    pub(super) fn failed(&self, flow: usize, (what, error): Failed) -> KernelError {
         KernelError::Flow { flow: self.spec.flows[flow].name.clone(), what, error }
     }
 }

@@ -3,6 +3,7 @@
 use super::ends::{EndReport, Extremes};
 use super::far_end::FarCounters;
 use super::poll::{End, Event, Poll};
+use super::program_reception::ProgramEnds;
 use super::record::{Preamble, Record, BYTES};
 use super::report_link::{ReportLink, SILENCE};
 use super::socket::{Failed, Socket};
@@ -46,11 +47,13 @@ pub(crate) struct Reception {
     exact: Vec<bool>,
     poll: Poll,
     listeners: Vec<Listener>,
-    /// By flow: its listener.
-    listener_of: Vec<usize>,
+    /// By flow: its listener; None of a program's.
+    listener_of: Vec<Option<usize>>,
     arrivals: Vec<Option<Arrival>>,
     receivers: Vec<Option<Flow>>,
     link: Option<ReportLink>,
+    /// Ends of programs.
+    programs: ProgramEnds,
     /// Flows with a delivery that was not reported yet.
     unreported: Vec<u32>,
     flushed_ns: u64,
@@ -110,11 +113,20 @@ impl Reception {
     pub fn open(plan: ReceivePlan, names: Vec<String>, exact: Vec<bool>) -> Result<Reception, KernelError> {
         let flows = plan.flows.len();
         let poll = Poll::new().map_err(|e| KernelError::machine("epoll", e))?;
-        let (mut listeners, mut listener_of): (Vec<Listener>, Vec<usize>) = (vec![], vec![]);
+        let (mut listeners, mut listener_of): (Vec<Listener>, Vec<Option<usize>>) = (vec![], vec![]);
         let mut kinds: Vec<SocketPlan> = vec![];
         let mut next = plan.ports[0];
-        for (name, sockets) in names.iter().zip(&plan.flows) {
-            let kind = of_receiver(sockets);
+        let carried = plan.programs.iter().map(Option::is_some).chain([false]);
+        // The last is the connection of reports, which takes any listener that there is.
+        let report = ("the connection of reports".to_owned(), SocketPlan::default());
+        let wanted = names.iter().zip(&plan.flows).chain([(&report.0, &report.1)]).zip(carried);
+        for (number, ((name, sockets), carried)) in wanted.enumerate() {
+            if carried {
+                listener_of.push(None);
+                continue;
+            }
+            let is_report = number == flows;
+            let kind = if is_report { kinds.first().cloned().unwrap_or_default() } else { of_receiver(sockets) };
             let known = kinds.iter().position(|other| *other == kind);
             let number = match known {
                 Some(number) => number,
@@ -133,10 +145,11 @@ impl Reception {
                 }
             };
             listeners[number].expected += 1;
-            listener_of.push(number);
+            if !is_report {
+                listener_of.push(Some(number));
+            }
         }
-        // That of reports.
-        listeners[0].expected += 1;
+        let programs = ProgramEnds::open(&plan, &names)?;
         Ok(Reception {
             plan,
             names,
@@ -147,6 +160,7 @@ impl Reception {
             arrivals: vec![],
             receivers: (0..flows).map(|_| None).collect(),
             link: None,
+            programs,
             unreported: vec![],
             flushed_ns: 0,
             wrong_tokens: 0,
@@ -159,9 +173,12 @@ impl Reception {
         })
     }
 
-    /// Port of the connection of reports, and of each flow.
+    /// Port of the connection of reports, and of each flow; 0 of a program's.
     pub fn ports(&self) -> (u16, Vec<u16>) {
-        (self.listeners[0].port, self.listener_of.iter().map(|&number| self.listeners[number].port).collect())
+        (
+            self.listeners[0].port,
+            self.listener_of.iter().map(|number| number.map_or(0, |number| self.listeners[number].port)).collect(),
+        )
     }
 
     /// Takes the data of a run, until the sending agent says that it is over. `report_progress` is called on each turn
@@ -181,11 +198,12 @@ impl Reception {
                 Ok(false) => break Ok(()),
                 Err(error) => break Err(error),
             }
-            report_progress(
-                &self.receivers.iter().map(|flow| flow.as_ref().map_or(0, |f| f.bytes)).collect::<Vec<_>>(),
-            );
+            let mut bytes: Vec<_> = self.receivers.iter().map(|flow| flow.as_ref().map_or(0, |f| f.bytes)).collect();
+            self.programs.iter().for_each(|program| bytes[program.flow] = program.received());
+            report_progress(&bytes);
         };
         if let Err(error) = ended {
+            let error = self.programs.with_words(error);
             self.tell_failure(&error);
             return Err(error);
         }
@@ -196,8 +214,9 @@ impl Reception {
     /// One round; false when the run is over.
     fn turn(&mut self, until_ns: u64) -> Result<bool, KernelError> {
         let now = clock::monotonic_ns();
+        self.programs.tend(now, self.link.as_mut(), &self.poll)?;
         self.handle_times(now)?;
-        let mut wait = NAP.0;
+        let mut wait = self.programs.due(now).min(NAP.0);
         if !self.unreported.is_empty() || self.link.as_ref().is_some_and(|link| link.waiting() > 0) {
             wait = wait.min((self.flushed_ns + REPORT_INTERVAL.0).saturating_sub(now));
         }
@@ -216,7 +235,8 @@ impl Reception {
                 End::Arrival => self.handle_arrival(place)?,
                 End::Receiver => self.take(place),
                 End::Report => self.handle_records()?,
-                End::Sender | End::Program => {}
+                End::Program => self.programs.handle_end(place, self.link.as_mut())?,
+                End::Sender => {}
             }
         }
         self.drop_late_arrivals()?;
@@ -242,6 +262,13 @@ impl Reception {
     fn handle_times(&mut self, now: u64) -> Result<(), KernelError> {
         if self.times.warmup_ns.is_some_and(|due| due <= now) {
             self.times.warmup_ns = None;
+            self.programs.look(true, self.link.as_mut())?;
+            for program in self.programs.iter() {
+                let (flow, bytes) = (program.flow as u32, program.received());
+                if let Some(link) = self.link.as_mut().filter(|_| bytes > 0) {
+                    link.queue(&Record::AtWarmup { flow, bytes });
+                }
+            }
             for (number, flow) in self.receivers.iter().enumerate() {
                 let bytes = flow.as_ref().map_or(0, |flow| flow.bytes);
                 if let Some(link) = self.link.as_mut().filter(|_| bytes > 0) {
@@ -283,6 +310,11 @@ impl Reception {
             let (counters, end) = of_it.transpose().map_err(failed)?.unzip();
             all.push(counters);
             self.ends.push(end.flatten());
+        }
+        self.programs.look(true, self.link.as_mut())?;
+        for program in self.programs.iter() {
+            all[program.flow] = program.counters();
+            self.ends[program.flow] = program.end_report();
         }
         let text = serde_json::to_string(&all).expect("counters are plain numbers");
         self.report(clock::monotonic_ns())?;
@@ -452,6 +484,7 @@ impl Reception {
                 }
                 Record::Count => self.count()?,
                 Record::Finish => self.is_finished = true,
+                Record::Begin { flow, at_ns } => self.programs.begin(flow, at_ns),
                 // Of a receiver.
                 _ => {}
             }

@@ -12,7 +12,7 @@ pub(crate) const BYTES: usize = 24;
 const MAX_TEXT: usize = 32 << 20;
 
 /// Version of the records; both ends have the same.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Number of the connection of reports, among those of flows.
 const REPORT: u32 = u32::MAX;
@@ -78,6 +78,12 @@ pub(crate) enum Record {
     Failed { text: String },
     /// Nothing follows.
     Bye,
+    /// To the receiver: the time at which the client of a flow's program begins there.
+    Begin { flow: u32, at_ns: u64 },
+    /// Connections of a flow's program live at the receiver, or none does any more.
+    Talks { flow: u32, live: u64 },
+    /// The client of a flow's program has ended well at the receiver.
+    Ended { flow: u32, at_ns: u64 },
 }
 
 impl Record {
@@ -96,6 +102,9 @@ impl Record {
             Record::Counters { text } => (10, 0, 0, 0, text.as_str()),
             Record::Failed { text } => (11, 0, 0, 0, text.as_str()),
             Record::Bye => (12, 0, 0, 0, ""),
+            Record::Begin { flow, at_ns } => (13, *flow, *at_ns, 0, ""),
+            Record::Talks { flow, live } => (14, *flow, *live, 0, ""),
+            Record::Ended { flow, at_ns } => (15, *flow, *at_ns, 0, ""),
         };
         // Texts are the agent's own, far below the bound.
         let second = if text.is_empty() { second } else { text.len() as u64 };
@@ -133,6 +142,9 @@ impl Record {
             10 => Record::Counters { text: text() },
             11 => Record::Failed { text: text() },
             12 => Record::Bye,
+            13 => Record::Begin { flow, at_ns: first },
+            14 => Record::Talks { flow, live: first },
+            15 => Record::Ended { flow, at_ns: first },
             other => return Err(format!("a record of kind {other}: there is none")),
         };
         Ok(Some((record, BYTES + length)))

@@ -11,7 +11,7 @@ use crate::remote_plan::SendPlan;
 use crate::socket_plan::SocketPlan;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Span, NS_PER_S};
 
@@ -38,6 +38,9 @@ pub(crate) struct Remote {
     pub said_bye: bool,
     pub path_mtu: u64,
     pub ends: Vec<Option<EndReport>>,
+    /// Own address, and the time in which a port must be reached.
+    pub local: IpAddr,
+    pub connect: Span,
 }
 
 /// Findings about the path and the other agent.
@@ -50,6 +53,14 @@ pub(crate) struct Measured {
     pub path_mtu: u64,
     /// Each sending end as the kernel has it; None: it has no connection.
     pub ends: Vec<Option<EndReport>>,
+}
+
+/// Nothing came back from a port: neither a connection nor a refusal.
+pub(super) fn no_answer(local: IpAddr, to: SocketAddr, seconds: f64) -> KernelError {
+    let port = to.port();
+    KernelError::Peer(format!(
+        "no answer from {to} within {seconds:.1} s: a firewall on the way from {local} to port {port}?"
+    ))
 }
 
 impl Remote {
@@ -67,10 +78,7 @@ impl Remote {
         while !ready(&socket, PollFlags::OUT, deadline, stop)? {
             if clock::monotonic_ns() > deadline {
                 let seconds = plan.connect.as_secs_f64();
-                return Err(KernelError::Peer(format!(
-                    "no answer from {to} within {seconds:.1} s: a firewall on the way from {} to port {}?",
-                    plan.local, plan.report_port
-                )));
+                return Err(no_answer(plan.local, to, seconds));
             }
         }
         socket.take_error().map_err(lost)?;
@@ -87,6 +95,8 @@ impl Remote {
             said_bye: false,
             path_mtu,
             ends: vec![],
+            local: plan.local,
+            connect: plan.connect,
         };
         remote.exchange(plan.connect, stop)?;
         Ok(remote)

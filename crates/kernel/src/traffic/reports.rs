@@ -3,9 +3,11 @@
 use super::connection::Connection;
 use super::far_end::{FarCounters, FarEnd};
 use super::poll::Poll;
+use super::program::Program;
 use super::record::{Preamble, Record};
-use super::remote::{gone, Remote, EXCHANGES, EXCHANGES_LEAST, EXCHANGES_LONGEST};
+use super::remote::{gone, no_answer, Remote, EXCHANGES, EXCHANGES_LEAST, EXCHANGES_LONGEST};
 use super::report_link::{PING_INTERVAL, SILENCE};
+use super::sender::ConnectionState;
 use super::{allow_descriptors, Traffic, DESCRIPTORS};
 use crate::clock::{self, Clock};
 use crate::error::KernelError;
@@ -28,8 +30,13 @@ impl<'a> Traffic<'a> {
         let mut applications = Applications::new(run)?;
         let mut connections = vec![];
         let poll = Poll::new().map_err(|e| KernelError::machine("epoll", e))?;
+        let mut programs = vec![];
         for (index, flow) in spec.flows.iter().enumerate() {
             let failed = |(what, error)| KernelError::Flow { flow: flow.name.clone(), what, error };
+            if let Some(program) = &plan.programs[index] {
+                programs.push(Program::to_remote(spec, plan, index, program).map_err(failed)?);
+                continue;
+            }
             let workload = applications.build(index, flow)?;
             let (sockets, port) = (&plan.flows[index], plan.ports[index]);
             let to = SocketAddr::new(plan.peer, port);
@@ -38,7 +45,7 @@ impl<'a> Traffic<'a> {
             connections.push(made.map_err(failed)?);
         }
         poll.add_report(remote.link.socket()).map_err(|e| KernelError::machine("epoll", e))?;
-        let traffic = Traffic::of(spec, connections, applications.into_stripes(), vec![], poll);
+        let traffic = Traffic::of(spec, connections, applications.into_stripes(), programs, poll);
         Ok(Traffic { remote: Some(remote), ..traffic })
     }
 
@@ -49,6 +56,31 @@ impl<'a> Traffic<'a> {
         let there = |time: u64| remote.clock.there(clock.monotonic_ns_at(Time(time)));
         let (warmup_ns, end_ns) = (there(spec.measure.warmup_ns), there(spec.duration_ns));
         remote.link.queue(&Record::Times { warmup_ns, end_ns });
+        for program in self.programs.iter().filter(|program| program.is_fetched()) {
+            let at_ns = there(spec.flows[program.flow].start_ns);
+            remote.link.queue(&Record::Begin { flow: program.flow as u32, at_ns });
+        }
+    }
+
+    /// Returns true if another agent has the client of a program.
+    pub fn fetches(&self) -> bool {
+        self.programs.iter().any(Program::is_fetched)
+    }
+
+    /// Finds a port that nothing has reached, though it was tried for long: what another port does tells nothing of it.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(super) fn check_ports(&self, now: Time) -> Result<(), KernelError> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let waits = |c: &&Connection| c.sender.standing == ConnectionState::Connecting;
+        for late in self.connections.iter().filter(waits).filter(|c| now.since(c.connecting_since) > remote.connect) {
+            // A SYN may be lost three times; a port that has answered once is open.
+            if !self.connections.iter().any(|other| other.to == late.to && other.far.came()) {
+                return Err(no_answer(remote.local, late.to, remote.connect.as_secs_f64()));
+            }
+        }
+        Ok(())
     }
 
     /// The end of the run: now; when all data had arrived before it, and a report took its time, when it had.
@@ -57,7 +89,8 @@ impl<'a> Traffic<'a> {
         if self.remote.is_none() || !self.is_done() {
             return now;
         }
-        self.connections.iter().filter_map(|c| c.workload.done_at).max().unwrap_or(now)
+        let own = self.connections.iter().filter_map(|c| c.workload.done_at);
+        own.chain(self.programs.iter().filter_map(|p| p.workload.done_at)).max().unwrap_or(now)
     }
 
     /// Takes the reports that have come.
@@ -79,47 +112,106 @@ impl<'a> Traffic<'a> {
 
     fn handle_report(&mut self, clock: Clock, record: Record, progress: &Arc<[AtomicU64]>) -> Result<(), KernelError> {
         let Some(remote) = &mut self.remote else { return Ok(()) };
-        let flows = self.connections.len();
-        let place = |flow: u32| Some(flow as usize).filter(|&place| place < flows);
         match record {
             Record::Pong { sent_ns, at_ns } => remote.note_pong(sent_ns, at_ns),
             Record::Bye => remote.said_bye = true,
             Record::Failed { text } => return Err(KernelError::Peer(text)),
-            Record::Came { flow } => {
-                if let Some(FarEnd::Remote { came, .. }) = place(flow).map(|place| &mut self.connections[place].far) {
-                    *came = true;
-                }
-            }
-            Record::Delivered { flow, bytes, at_ns } => {
-                let at = clock.at_monotonic_ns(remote.clock.here(at_ns)).min(clock.now());
-                if let Some(place) = place(flow).filter(|&place| self.connections[place].received < bytes) {
-                    self.connections[place].received = bytes;
-                    progress[place].store(bytes, Ordering::Relaxed);
-                    self.note_delivered(at, place)?;
-                }
-            }
-            Record::AtWarmup { flow, bytes } => {
-                if let Some(place) = place(flow) {
-                    self.connections[place].received_at_warmup = bytes;
-                }
-            }
-            Record::Lost { flow, text } => {
-                if let Some(place) = place(flow) {
-                    self.connections[place].lose(io::Error::other(format!("at the receiver: {text}")));
-                }
-            }
             Record::Counters { text } => {
                 let all: Vec<Option<FarCounters>> = serde_json::from_str(&text)
                     .map_err(|error| KernelError::Peer(format!("the other agent's counters: {error}")))?;
                 remote.counted = true;
-                for (connection, found) in self.connections.iter_mut().zip(all) {
+                for connection in &mut self.connections {
                     if let FarEnd::Remote { counters, .. } = &mut connection.far {
-                        *counters = found;
+                        *counters = all.get(connection.flow).copied().flatten();
+                    }
+                }
+                for program in &mut self.programs {
+                    let flow = program.flow;
+                    if let Some(told) = program.told() {
+                        told.counters = all.get(flow).copied().flatten();
                     }
                 }
             }
+            Record::Came { flow }
+            | Record::Delivered { flow, .. }
+            | Record::AtWarmup { flow, .. }
+            | Record::Lost { flow, .. }
+            | Record::Talks { flow, .. }
+            | Record::Ended { flow, .. } => {
+                let flow = flow as usize;
+                if let Ok(place) = self.connections.binary_search_by_key(&flow, |connection| connection.flow) {
+                    return self.handle_report_of_connection(clock, place, record, progress);
+                }
+                if let Some(place) = self.programs.iter().position(|program| program.flow == flow) {
+                    return self.handle_report_of_program(clock, place, record, progress);
+                }
+            }
             // Of a sender.
-            Record::Ping { .. } | Record::Times { .. } | Record::Count | Record::Finish => {}
+            Record::Ping { .. } | Record::Times { .. } | Record::Count | Record::Finish | Record::Begin { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn handle_report_of_connection(
+        &mut self,
+        clock: Clock,
+        place: usize,
+        record: Record,
+        progress: &Arc<[AtomicU64]>,
+    ) -> Result<(), KernelError> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let connection = &mut self.connections[place];
+        match record {
+            Record::Came { .. } => {
+                if let FarEnd::Remote { came, .. } = &mut connection.far {
+                    *came = true;
+                }
+            }
+            Record::Delivered { bytes, at_ns, .. } if connection.received < bytes => {
+                let at = clock.at_monotonic_ns(remote.clock.here(at_ns)).min(clock.now());
+                connection.received = bytes;
+                progress[connection.flow].store(bytes, Ordering::Relaxed);
+                self.note_delivered(at, place)?;
+            }
+            Record::AtWarmup { bytes, .. } => connection.received_at_warmup = bytes,
+            Record::Lost { text, .. } => connection.lose(io::Error::other(format!("at the receiver: {text}"))),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn handle_report_of_program(
+        &mut self,
+        clock: Clock,
+        place: usize,
+        record: Record,
+        progress: &Arc<[AtomicU64]>,
+    ) -> Result<(), KernelError> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let program = &mut self.programs[place];
+        let flow = program.flow;
+        match record {
+            Record::Delivered { bytes, .. } => {
+                if let Some(told) = program.told() {
+                    told.received = told.received.max(bytes);
+                }
+                progress[flow].store(program.received(), Ordering::Relaxed);
+            }
+            Record::Talks { live, .. } => {
+                if let Some(told) = program.told() {
+                    (told.is_live, told.came) = (live > 0, true);
+                }
+            }
+            Record::AtWarmup { bytes, .. } => program.received_at_warmup = bytes,
+            Record::Ended { at_ns, .. } => {
+                let at = clock.at_monotonic_ns(remote.clock.here(at_ns)).min(clock.now());
+                program.note_end(at);
+            }
+            Record::Lost { text, .. } => {
+                let failed = program.failed_there(format!("at the receiver: {text}"));
+                return Err(self.failed(flow, failed));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -150,11 +242,16 @@ impl<'a> Traffic<'a> {
     ) -> Result<(), KernelError> {
         let Some(remote) = &mut self.remote else { return Ok(()) };
         remote.link.queue(&Record::Count);
+        remote.ends = vec![None; self.spec.flows.len()];
         for connection in &mut self.connections {
             connection.note_end();
             let name = &self.spec.flows[connection.flow].name;
             let told = connection.far.came().then(|| connection.end_report(name).ok().flatten()).flatten();
-            remote.ends.push(told);
+            remote.ends[connection.flow] = told;
+        }
+        for program in &mut self.programs {
+            let report = program.end_report(&self.spec.flows[program.flow].name);
+            remote.ends[program.flow] = report.map_err(|error| KernelError::machine("sock_diag", error))?;
         }
         self.stop_applications(end)?;
         let mut events = vec![];

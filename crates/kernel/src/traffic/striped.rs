@@ -44,7 +44,7 @@ impl Traffic<'_> {
         if self.connections[place].workload.done_at.is_some() {
             return Ok(());
         }
-        self.begin(place)?;
+        self.begin(due, place)?;
         let (stripe, mut ends) = self.stripe(share.stripe);
         if let Some(next) = stripe.open(due, share.lane, &mut ends) {
             self.set_due(place, next);

@@ -29,6 +29,13 @@ fn loss() -> impl Strategy<Value = LossModel> {
             loss_good_e12: p[2],
             loss_bad_e12: p[3],
         }),
+        (0..1_000_000_000_000_000u64, 1..10_000_000_000_000_000u64, 0..=1_000_000_000_000_000_000u64).prop_map(
+            |(good_to_bad_e18, bad_to_good_e18, error_bad_e18)| LossModel::BitErrorBursts {
+                good_to_bad_e18,
+                bad_to_good_e18,
+                error_bad_e18,
+            }
+        ),
     ]
 }
 
@@ -81,6 +88,16 @@ fn rate() -> impl Strategy<Value = u64> {
     prop_oneof![Just(1_000_000_000), 50_000_000..20_000_000_000u64]
 }
 
+fn framing() -> impl Strategy<Value = Framing> {
+    let some = (0..100u32, 0..500u32, 0..100u32);
+    let some = some.prop_map(|(header_bytes, min_frame_bytes, gap_bytes)| Framing {
+        header_bytes,
+        min_frame_bytes,
+        gap_bytes,
+    });
+    prop_oneof![2 => Just(Framing::default()), 1 => some]
+}
+
 fn policer() -> impl Strategy<Value = Option<PolicerConfig>> {
     let policer = (rate(), 1..20_000u64);
     let policer = policer.prop_map(|(rate, burst_bytes)| PolicerConfig { rate: Rate(rate), burst_bytes });
@@ -88,9 +105,10 @@ fn policer() -> impl Strategy<Value = Option<PolicerConfig>> {
 }
 
 fn config(queue: impl Strategy<Value = QueueConfig>) -> impl Strategy<Value = LinkConfig> {
-    (rate(), 0..200_000u64, queue, loss(), jitter(), policer()).prop_map(
-        |(rate, delay, queue, loss, jitter, policer)| LinkConfig {
+    (rate(), framing(), 0..200_000u64, queue, loss(), jitter(), policer()).prop_map(
+        |(rate, framing, delay, queue, loss, jitter, policer)| LinkConfig {
             rate: Rate(rate),
+            framing,
             delay: Span(delay),
             queue,
             loss,
