@@ -33,6 +33,7 @@ workload = {{ kind = "program", program = "{program}"{keys} }}
 """
 BYTES = 600_000
 PGET_BYTES = 4_000_000
+DISK = Path("/var/tmp")
 ARGUMENTS = ("--on", "hosts", "--hosts", "left,right", "--yes", "--json", "--no-report")
 
 
@@ -84,8 +85,9 @@ def test_each_program_carries_its_bytes_and_is_measured(hosts: testbed.Hosts, el
         assert flow["sent_segments"] >= flow["delivered_bytes"] / 1448 - 10
     ends = record["host"]["sender_ends"]
     assert [end["flow"] for end in ends] == list(flows)
-    assert len({end["congestion_control"] for end in ends}) == 1
-    assert ends[0]["congestion_control"].startswith("elephan_h")
+    # Of connections that come and go between two looks the kernel does not tell it.
+    (control,) = {end["congestion_control"] for end in ends} - {""}
+    assert control.startswith("elephan_h")
     assert all(end["received_bytes"] > 0 for end in record["host"]["receiver_ends"])
     assert record["host"]["programs"]["right"].keys() == {"iperf3", "ssh", "rsync", "rclone", "vsftpd", "curl", "lftp"}
     assert record["host"]["programs_disk"]["left"].startswith("/var/tmp (")
@@ -118,7 +120,7 @@ def test_a_user_without_rights_runs_what_needs_none(elephan: Elephan, tmp_path: 
     (record,) = records(elephan("run", scenario(tmp_path, flows, cc="reno"), *arguments))
     for flow in record["flows"]:
         assert flow["name"] == "iperf3" or flow["delivered_bytes"] >= BYTES and flow["completion_s"] > 0.032
-    assert {end["congestion_control"] for end in record["host"]["sender_ends"]} == {"reno"}
+    assert {end["congestion_control"] for end in record["host"]["sender_ends"]} - {""} == {"reno"}
     assert any("the kernel's own reno" in note for note in record["notes"])
 
 
@@ -256,15 +258,16 @@ def test_a_disk_that_fills_up_ends_the_run_in_one_line(hosts: testbed.Hosts, tmp
         made.truncate(140 << 20)
     subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True, capture_output=True)
     enter = ["nsenter", "-t", str(hosts.right.sshd.pid), "-m"]
-    subprocess.run([*enter, "mount", "-o", "loop", str(image), "/var/tmp"], check=True)
+    subprocess.run([*enter, "mount", "-o", "loop", str(image), str(DISK)], check=True)
     try:
         front = begun(hosts, scenario(tmp_path, {"scp": 'bytes = "40MB", sink = "disk"'}))
-        # More than there is: it ends when the disk is full.
-        subprocess.run([*enter, "--wd=/var/tmp", "sh", "-c", "cat /dev/zero >other"], capture_output=True, check=False)
+        # In the host's own view of its files, and bounded.
+        fill = ["dd", "if=/dev/zero", f"of={DISK / 'other'}", "bs=1M", "count=200"]
+        subprocess.run([*enter, *fill], capture_output=True, check=False)
         out, said = front.communicate(timeout=120)
-        left = subprocess.run([*enter, "ls", "-A", "/var/tmp"], capture_output=True, text=True, check=True).stdout
+        left = subprocess.run([*enter, "ls", "-A", str(DISK)], capture_output=True, text=True, check=True).stdout
     finally:
-        subprocess.run([*enter, "umount", "--lazy", "/var/tmp"], check=True)
+        subprocess.run([*enter, "umount", "--lazy", str(DISK)], check=True)
     assert front.returncode == 1, out + said
     last = said.splitlines()[-1]
     assert last.startswith("error: left: flow scp: scp: exit status: ") and last.endswith(

@@ -138,11 +138,14 @@ impl Connections {
         })
     }
 
-    /// The connection of flow `name` that has carried most, as the kernel had it; None if there never was one.
+    /// The connection of flow `name` that has carried most, as the kernel had it; None if there never was one. One that
+    /// came and went between two looks has the congestion control and the buffers of another.
     pub fn end_report(&self, name: &str) -> Option<EndReport> {
         let carried = |entry: &&SocketEntry| entry.info.raw().bytes_acked + entry.info.raw().bytes_received;
         let most = self.all().max_by_key(carried)?;
-        let report = EndReport::seen(name, &most.info, &most.congestion_control, most.buffers, &self.extremes);
+        let mut known = std::iter::once(most).chain(self.all());
+        let known = known.find(|entry| !entry.congestion_control.is_empty()).unwrap_or(most);
+        let report = EndReport::seen(name, &most.info, &known.congestion_control, known.buffers, &self.extremes);
         Some(EndReport { received_bytes: self.received(), ..report })
     }
 
