@@ -169,6 +169,11 @@ fn of_flows(series: FlowSeries) -> Value {
     if !series.duplicate_acks.is_empty() {
         columns.insert("duplicate_acks", Value::list(series.duplicate_acks));
     }
+    let udt = series.udt;
+    if !udt.sending_rate_bps.is_empty() {
+        columns.insert("lost_packets", Value::list(udt.lost_packets));
+        columns.insert("sending_rate_bps", Value::list(udt.sending_rate_bps));
+    }
     let reverse = series.reverse;
     if !reverse.cwnd_packets.is_empty() {
         columns.insert("reverse_cwnd_packets", Value::list(reverse.cwnd_packets));
