@@ -95,7 +95,7 @@ def ends(
     )
     known = " ".join(keys.host[1].split()[:2])
     own = (File("key", keys.user[0]), File("known_hosts", f"[{far.reached}]:{port} {known}\n"))
-    words, files = _CLIENTS[workload["program"]](workload, near, far, port, sent, received, limit_bps)
+    words, files = _CLIENTS[workload["program"]](_Copy(workload, near, far, port, sent, received, limit_bps))
     return server, End(words, own + files, sent)
 
 
@@ -103,54 +103,48 @@ Client = tuple[tuple[str, ...], tuple[File, ...]]
 """Command line, and files beside the keys."""
 
 
-def _scp(
-    workload: ProgramWorkloadSpec,
-    near: Place,
-    far: Place,
-    port: int,
-    sent: Data,
-    received: Data,
-    limit_bps: int | None,
-) -> Client:
-    buffer, requests = buffer_of(workload), workload.get("requests")
+@dataclass(frozen=True)
+class _Copy:
+    """Everything that a client is told."""
+
+    workload: ProgramWorkloadSpec
+    near: Place
+    far: Place
+    port: int
+    """The server listens there, at `far`."""
+    sent: Data
+    received: Data
+    limit_bps: int | None
+    """It sends at most that; None: as fast as it can."""
+
+
+def _scp(copy: _Copy) -> Client:
+    near, far = copy.near, copy.far
+    buffer, requests = buffer_of(copy.workload), copy.workload.get("requests")
     own = [] if buffer is None else ["-X", f"buffer={buffer}"]
     own += [] if requests is None else ["-X", f"nrequests={requests}"]
-    own += _kbits(limit_bps)
-    words = [near.command("scp"), "-s", "-q", "-P", str(port), "-S", near.command("ssh"), *_options(near), *own]
-    return (*words, *sent.paths, f"root@{far.in_url}:{received.folder}/"), ()
+    own += _kbits(copy.limit_bps)
+    words = [near.command("scp"), "-s", "-q", "-P", str(copy.port), "-S", near.command("ssh"), *_options(near), *own]
+    return (*words, *copy.sent.paths, f"root@{far.in_url}:{copy.received.folder}/"), ()
 
 
-def _sftp(
-    workload: ProgramWorkloadSpec,
-    near: Place,
-    far: Place,
-    port: int,
-    sent: Data,
-    received: Data,
-    limit_bps: int | None,
-) -> Client:
-    buffer, requests = buffer_of(workload), workload.get("requests")
+def _sftp(copy: _Copy) -> Client:
+    near, far = copy.near, copy.far
+    buffer, requests = buffer_of(copy.workload), copy.workload.get("requests")
     own = [] if buffer is None else ["-B", str(buffer)]
     own += [] if requests is None else ["-R", str(requests)]
-    own += _kbits(limit_bps)
-    batch = "".join(f"put {a} {b}\n" for a, b in zip(sent.paths, received.paths, strict=True))
-    words = [near.command("sftp"), "-q", "-P", str(port), "-S", near.command("ssh"), *_options(near), *own]
+    own += _kbits(copy.limit_bps)
+    batch = "".join(f"put {a} {b}\n" for a, b in zip(copy.sent.paths, copy.received.paths, strict=True))
+    words = [near.command("sftp"), "-q", "-P", str(copy.port), "-S", near.command("ssh"), *_options(near), *own]
     return (*words, "-b", f"{near.folder}/batch", f"root@{far.in_url}"), (File("batch", batch),)
 
 
-def _rsync(
-    workload: ProgramWorkloadSpec,
-    near: Place,
-    far: Place,
-    port: int,
-    sent: Data,
-    received: Data,
-    limit_bps: int | None,
-) -> Client:
-    shell = " ".join([near.command("ssh"), "-p", str(port), *_options(near)])
+def _rsync(copy: _Copy) -> Client:
+    near, far = copy.near, copy.far
+    shell = " ".join([near.command("ssh"), "-p", str(copy.port), *_options(near)])
     there = ["-e", shell, f"--rsync-path={far.command('rsync')}"]
-    target = f"root@{far.in_url}:{received.folder}/"
-    return (near.command("rsync"), *copying(received, limit_bps), *there, f"{sent.folder}/", target), ()
+    target = f"root@{far.in_url}:{copy.received.folder}/"
+    return (near.command("rsync"), *copying(copy.received, copy.limit_bps), *there, f"{copy.sent.folder}/", target), ()
 
 
 def copying(received: Data, limit_bps: int | None) -> list[str]:
@@ -165,29 +159,22 @@ def _kbits(limit_bps: int | None) -> list[str]:
     return [] if limit_bps is None else ["-l", str(max(limit_bps // 1000, 1))]
 
 
-def _rclone(
-    workload: ProgramWorkloadSpec,
-    near: Place,
-    far: Place,
-    port: int,
-    sent: Data,
-    received: Data,
-    limit_bps: int | None,
-) -> Client:
-    buffer, requests = buffer_of(workload), workload.get("requests")
+def _rclone(copy: _Copy) -> Client:
+    near, far = copy.near, copy.far
+    buffer, requests = buffer_of(copy.workload), copy.workload.get("requests")
     own = [] if buffer is None else ["--sftp-chunk-size", f"{buffer}B"]
     own += [] if requests is None else ["--sftp-concurrency", str(requests)]
-    own += [] if limit_bps is None else ["--bwlimit", f"{max(limit_bps // 8, 1)}B"]
+    own += [] if copy.limit_bps is None else ["--bwlimit", f"{max(copy.limit_bps // 8, 1)}B"]
     # A device has no size to compare.
-    own += ["--ignore-size", "--ignore-checksum"] if received.kind == "devices" else []
+    own += ["--ignore-size", "--ignore-checksum"] if copy.received.kind == "devices" else []
     words = [
         # From 1.63 on it would write to another name first; older ones do not know the option.
         near.command("env"), "RCLONE_INPLACE=true", near.command("rclone"), "copy", "--config",
-        f"{near.folder}/rclone.conf", "--bind", near.address, "--transfers", str(streams_of(workload)),
+        f"{near.folder}/rclone.conf", "--bind", near.address, "--transfers", str(streams_of(copy.workload)),
         "--checkers", "1", "--no-check-dest", "--no-traverse", "--retries", "1", "--low-level-retries", "1",
-        "--stats", "0", "--log-level", "ERROR", *own, sent.folder, f"far:{received.folder}",
+        "--stats", "0", "--log-level", "ERROR", *own, copy.sent.folder, f"far:{copy.received.folder}",
     ]  # fmt: skip
-    config = _RCLONE.format(address=far.in_url, port=port, folder=near.folder)
+    config = _RCLONE.format(address=far.in_url, port=copy.port, folder=near.folder)
     return tuple(words), (File("rclone.conf", config),)
 
 
@@ -208,7 +195,7 @@ def _options(near: Place) -> list[str]:
     return ["-F", "none", "-i", f"{near.folder}/key", *given]
 
 
-_CLIENTS: dict[str, Callable[[ProgramWorkloadSpec, Place, Place, int, Data, Data, int | None], Client]] = {
+_CLIENTS: dict[str, Callable[[_Copy], Client]] = {
     "scp": _scp,
     "sftp": _sftp,
     "rsync": _rsync,
