@@ -9,9 +9,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// As the programs' own PATH (crates/kernel/src/traffic/process.rs): servers are often not on a user's.
-const SEARCHED: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
 /// Folder of data that is to be on a disk.
 pub const DISK: &str = "/var/tmp";
 
@@ -44,7 +41,7 @@ fn find(name: &str) -> Option<PathBuf> {
         return None;
     }
     let runs = |path: &PathBuf| fs::metadata(path).is_ok_and(|f| f.is_file() && f.permissions().mode() & 0o111 != 0);
-    SEARCHED.iter().map(|folder| Path::new(folder).join(name)).find(runs)
+    kernel::SEARCHED.split(':').map(|folder| Path::new(folder).join(name)).find(runs)
 }
 
 /// The words of a program on its standard input, output and error: vsftpd prints its version to the first.

@@ -45,6 +45,7 @@ use std::sync::Arc;
 use units::{Histogram, Span, Time};
 
 pub use ends::EndReport;
+pub use process::SEARCHED;
 pub(crate) use reception::Reception;
 pub(crate) use remote::{Measured as RemoteMeasured, Remote};
 

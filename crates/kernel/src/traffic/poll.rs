@@ -4,9 +4,10 @@ use super::socket::Socket;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use units::{Span, NS_PER_S};
 
 /// The end of a flow at which an event happened.
@@ -34,11 +35,13 @@ const BATCH: usize = 256;
 
 pub(crate) struct Poll {
     epoll: OwnedFd,
+    /// The kernel has epoll_pwait2, as far as is known.
+    waits_to_the_ns: Cell<bool>,
 }
 
 impl Poll {
     pub fn new() -> io::Result<Poll> {
-        Ok(Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)? })
+        Ok(Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, waits_to_the_ns: Cell::new(true) })
     }
 
     /// Reports changes of `socket` from here on, once per change: readable if it receives, writable if it sends.
@@ -76,15 +79,16 @@ impl Poll {
 
     /// Waits for at most `left`; what happened goes to `into`.
     ///
-    /// epoll_pwait2 would do it in one call; hosts before Linux 5.11 have none, nor has qemu-user. Where something has
-    /// happened already, one call is enough here, too.
-    ///
     /// # Errors
     /// The kernel's.
     pub fn wait(&self, left: Span, into: &mut Vec<Event>) -> io::Result<()> {
-        self.take(into)?;
-        if !into.is_empty() || left == Span::ZERO {
-            return Ok(());
+        into.clear();
+        if self.waits_to_the_ns.get() {
+            match self.wait_at_once(left, into) {
+                // Before Linux 5.11, and under qemu-user.
+                Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => self.waits_to_the_ns.set(false),
+                other => return other,
+            }
         }
         let time = Timespec { tv_sec: (left.0 / NS_PER_S) as i64, tv_nsec: (left.0 % NS_PER_S) as i64 };
         match event::poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&time)) {
@@ -94,20 +98,49 @@ impl Poll {
         }
     }
 
+    /// The same by one call, epoll_pwait2, which rustix has only for programs that never run on an older kernel.
+    fn wait_at_once(&self, left: Span, into: &mut Vec<Event>) -> io::Result<()> {
+        let time = libc::timespec { tv_sec: (left.0 / NS_PER_S) as i64, tv_nsec: (left.0 % NS_PER_S) as i64 };
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
+        let (epoll, no_signals) = (self.epoll.as_raw_fd(), std::ptr::null::<libc::sigset_t>());
+        // SAFETY: `events` has room for BATCH events, and `time` lives until the call returns.
+        let happened = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                epoll,
+                events.as_mut_ptr(),
+                BATCH,
+                &raw const time,
+                no_signals,
+                0_usize,
+            )
+        };
+        if let Ok(count) = usize::try_from(happened) {
+            into.extend(events[..count].iter().map(|event| event_of(event.u64)));
+            return Ok(());
+        }
+        match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            error => Err(error),
+        }
+    }
+
     /// Takes what has happened, without waiting.
     fn take(&self, into: &mut Vec<Event>) -> io::Result<()> {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); BATCH];
-        into.clear();
         match epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
             Ok((happened, _)) => {
-                let happened = happened.iter().map(|event| event.data.u64());
-                into.extend(happened.map(|number| ((number / ENDS) as usize, end_of(number % ENDS))));
+                into.extend(happened.iter().map(|event| event_of(event.data.u64())));
                 Ok(())
             }
             Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn event_of(number: u64) -> Event {
+    ((number / ENDS) as usize, end_of(number % ENDS))
 }
 
 fn end_of(number: u64) -> End {

@@ -17,6 +17,9 @@ pub(crate) struct Process {
 /// Limit of a program's output in an error, bytes.
 const WORDS: usize = 400;
 
+/// PATH of programs: servers are often not on a user's.
+pub const SEARCHED: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 impl Process {
     /// Starts `words` in the network namespace whose file is `namespace`, None: this one, and in `folder`, where what
     /// it says goes to `name`.out and `name`.err. It has an environment of its own, so that nothing comes from the
@@ -33,7 +36,7 @@ impl Process {
             .args(rest)
             .current_dir(folder)
             .env_clear()
-            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("PATH", SEARCHED)
             .env("HOME", folder)
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
