@@ -29,6 +29,17 @@ enum Entry {
     Folder { path: PathBuf },
 }
 
+impl Entry {
+    /// The sysctl that its run relies on, and the value.
+    fn relies_on(&self) -> Option<(&str, &str)> {
+        match self {
+            Entry::Sysctl { name, new, .. } => Some((name, new)),
+            Entry::Hold { name, value } => Some((name, value)),
+            _ => None,
+        }
+    }
+}
+
 /// The journal of this agent; dropping it undoes what it has.
 pub struct Journal {
     path: PathBuf,
@@ -140,7 +151,11 @@ impl Locked {
                 Entry::Place { .. } | Entry::Hold { .. } => {}
                 Entry::Sysctl { name, old, new } => {
                     let heir = living.iter().find(|one| one.wants(name).is_some());
-                    match heir.map_or_else(|| restore(name, old, new).map(Some), |heir| heir.inherit(entry)) {
+                    let restored = match heir {
+                        Some(heir) => heir.inherit(entry).map(|()| None),
+                        None => restore(name, old, new).map(Some),
+                    };
+                    match restored {
                         Ok(None) => {}
                         Ok(Some(true)) => undone.restored.push(name.clone()),
                         Ok(Some(false)) => undone.changed_since.push(name.clone()),
@@ -199,19 +214,14 @@ struct Living {
 impl Living {
     /// Value of a sysctl that its run relies on.
     fn wants(&self, name: &str) -> Option<&str> {
-        self.entries.iter().rev().find_map(|entry| match entry {
-            Entry::Sysctl { name: set, new, .. } if set == name => Some(new.as_str()),
-            Entry::Hold { name: held, value } if held == name => Some(value.as_str()),
-            _ => None,
-        })
+        self.entries.iter().rev().filter_map(Entry::relies_on).find(|(held, _)| *held == name).map(|(_, value)| value)
     }
 
-    /// Takes over a change, to undo it in place of its author; returns None.
-    fn inherit(&self, entry: &Entry) -> Result<Option<bool>, AgentError> {
-        let failed = |error| AgentError::kernel("handing over a change", error);
-        let mut file = OpenOptions::new().append(true).open(&self.path).map_err(failed)?;
-        append(&mut file, entry).map_err(failed)?;
-        Ok(None)
+    /// Takes over a change, to undo it in place of its author.
+    fn inherit(&self, entry: &Entry) -> Result<(), AgentError> {
+        let file = OpenOptions::new().append(true).open(&self.path);
+        let appended = file.and_then(|mut file| append(&mut file, entry));
+        appended.map_err(|error| AgentError::kernel("handing over a change", error))
     }
 }
 
@@ -271,18 +281,13 @@ impl Journal {
 
     /// Sysctls that somebody else has changed since they were set or held, as name and value.
     pub fn changed(&self) -> Vec<(String, String)> {
-        let mut changed = vec![];
-        for entry in File::open(&self.path).map(|file| entries_of(&file)).unwrap_or_default() {
-            let (name, wanted) = match entry {
-                Entry::Sysctl { name, new, .. } => (name, new),
-                Entry::Hold { name, value } => (name, value),
-                _ => continue,
-            };
-            if let Some(value) = sysctl::read(&name).ok().filter(|value| *value != wanted) {
-                changed.push((name, value));
-            }
-        }
-        changed
+        let entries = File::open(&self.path).map(|file| entries_of(&file)).unwrap_or_default();
+        let held = entries.iter().filter_map(Entry::relies_on);
+        held.filter_map(|(name, wanted)| {
+            let value = sysctl::read(name).ok().filter(|value| value != wanted)?;
+            Some((name.to_owned(), value))
+        })
+        .collect()
     }
 
     /// A congestion control is about to be registered that does not end with this process.

@@ -1,6 +1,6 @@
 //! A run's changes of its host are undone, however the agent ends.
 
-use crate::common::{bulk, Agent, Hosts, Namespace, Plan, S};
+use crate::common::{becomes, bulk, Agent, Hosts, Namespace, Plan, S};
 use serde_json::{json, Value};
 use std::fs;
 use std::path::Path;
@@ -22,17 +22,6 @@ fn plan() -> Plan {
     let mut plan = Plan::new(S).flow(&bulk(None));
     plan.more = json!({"sysctls": {NAME: OTHER}, "connect_s": 60.0});
     plan
-}
-
-/// Waits until it holds.
-fn becomes(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if holds() {
-            return;
-        }
-        let _ = rustix::thread::nanosleep(&rustix::thread::Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
-    }
-    panic!("{what}");
 }
 
 /// Journals of a process.
@@ -80,7 +69,7 @@ fn a_killed_agents_guard_restores_its_sysctls() {
     let process = agent.process.id();
     assert_eq!(journals(process), 1);
     agent.kill();
-    becomes("the guard restores it", || hosts.receiver.sysctl(NAME) == before && journals(process) == 0);
+    becomes("the guard restores it", 1000, || hosts.receiver.sysctl(NAME) == before && journals(process) == 0);
 }
 
 #[test]
@@ -111,10 +100,9 @@ fn a_value_that_somebody_else_has_set_since_stays() {
     let mut agent = changed(&hosts.receiver, &plan());
     let process = agent.process.id();
     let theirs = "4096 100000 1000000";
-    let set = ["netns", "exec", &hosts.receiver.name, "sysctl", "-qw", &format!("{NAME}={theirs}")];
-    assert!(std::process::Command::new("ip").args(set).status().unwrap().success());
+    hosts.receiver.set_sysctl(NAME, theirs);
     agent.kill();
-    becomes("the guard ends", || journals(process) == 0);
+    becomes("the guard ends", 1000, || journals(process) == 0);
     assert_eq!(hosts.receiver.sysctl(NAME), theirs);
 }
 
@@ -141,7 +129,7 @@ fn two_runs_share_a_value_and_the_last_one_restores_it() {
         } else {
             assert_eq!(second.end(), 0);
         }
-        becomes("it is restored", || hosts.receiver.sysctl(NAME) == before && journals(process) == 0);
+        becomes("it is restored", 1000, || hosts.receiver.sysctl(NAME) == before && journals(process) == 0);
     }
 }
 
@@ -167,8 +155,7 @@ fn a_value_that_a_run_relies_on_is_held_and_a_change_by_somebody_else_is_told() 
     plan.duration_ns = 3 * S;
     plan.begin(&mut agents);
     while agents[0].await_event("progress")["delivered_bytes"] == 0 {}
-    let set = ["netns", "exec", &hosts.receiver.name, "sysctl", "-qw", &format!("{NAME}={OTHER}")];
-    assert!(std::process::Command::new("ip").args(set).status().unwrap().success());
+    hosts.receiver.set_sysctl(NAME, OTHER);
     let [sent, received] = agents.each_mut().map(|agent| agent.finish().0);
     assert!(sent["answer"].is_object() && sent["answer"].get("sysctls_changed").is_none(), "{sent}");
     assert_eq!(received["answer"]["sysctls_changed"], json!({NAME: OTHER}), "{received}");
@@ -235,7 +222,7 @@ fn a_control_carries_the_run_and_goes_with_it_even_when_its_agent_is_killed() {
     while agents[0].await_event("progress")["delivered_bytes"] == 0 {}
     assert!(registered(&name));
     agents[0].kill();
-    becomes("it goes with its agent", || !registered(&name));
+    becomes("it goes with its agent", 1000, || !registered(&name));
 }
 
 #[test]

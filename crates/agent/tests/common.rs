@@ -142,6 +142,12 @@ impl Namespace {
         ip(&format!("-n {} {arguments}", self.name));
     }
 
+    /// Sets a sysctl there, as somebody else would.
+    pub fn set_sysctl(&self, name: &str, value: &str) {
+        let set = ["netns", "exec", &self.name, "sysctl", "-qw", &format!("{name}={value}")];
+        assert!(Command::new("ip").args(set).status().unwrap().success());
+    }
+
     /// A sysctl there.
     pub fn sysctl(&self, name: &str) -> String {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
@@ -317,6 +323,17 @@ impl Plan {
         let (received, _) = agents[1].finish();
         (sent, received, events)
     }
+}
+
+/// Waits until it holds, for so many hundredths of a second.
+pub fn becomes(what: &str, hundredths: u32, holds: impl Fn() -> bool) {
+    for _ in 0..hundredths {
+        if holds() {
+            return;
+        }
+        let _ = rustix::thread::nanosleep(&rustix::thread::Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
+    }
+    panic!("{what}");
 }
 
 pub fn bulk(bytes: Option<u64>) -> Value {

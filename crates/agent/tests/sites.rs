@@ -1,6 +1,6 @@
 //! Folders, ports and files of programs, and processes apart from their host: made, and gone however the agent ends.
 
-use crate::common::{able, Agent, Hosts, Namespace};
+use crate::common::{able, becomes, Agent, Hosts, Namespace};
 use serde_json::{json, Value};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,17 +15,6 @@ fn place(agent: &mut Agent, more: &Value) -> Value {
 
 fn folder_of(answer: &Value) -> String {
     answer["answer"]["folder"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
-}
-
-/// Waits until it holds.
-fn becomes(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..2000 {
-        if holds() {
-            return;
-        }
-        let _ = rustix::thread::nanosleep(&rustix::thread::Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
-    }
-    panic!("{what}");
 }
 
 #[test]
@@ -80,7 +69,7 @@ fn a_killed_agents_guard_removes_its_folders() {
     let folder = folder_of(&place(&mut agent, &json!({})));
     fs::write(format!("{folder}/something"), "x").unwrap();
     agent.kill();
-    becomes("the guard removes it", || !Path::new(&folder).exists());
+    becomes("the guard removes it", 2000, || !Path::new(&folder).exists());
 }
 
 #[test]
@@ -142,10 +131,10 @@ fn a_program_apart_has_users_and_a_sink_of_its_own_and_ends_with_all_that_it_sta
         let lines = listed.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
         lines.filter(|line| *line == format!("sleep\0{mark}\0").into_bytes()).count()
     };
-    becomes("both sleep", || sleeping() == 2);
+    becomes("both sleep", 2000, || sleeping() == 2);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    becomes("neither is left", || sleeping() == 0);
+    becomes("neither is left", 2000, || sleeping() == 0);
 }
 
 #[test]
