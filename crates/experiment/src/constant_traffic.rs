@@ -1,6 +1,6 @@
 //! Constant traffic over lines that it does not overload, counted in closed form.
 //!
-//! Where no frame waits for another, the time at which each is anywhere follows from its number alone, and so does the
+//! If no frame waits for another, the time at which each is anywhere follows from its number alone, and so does the
 //! number of those that are past a place at a time. Losses are drawn as for packets: the distance to each by the same
 //! numbers from the same stream. A day of a full line costs what its losses cost.
 //!
@@ -19,7 +19,7 @@ use units::Time;
 /// Counts `run` without its packets.
 ///
 /// # Errors
-/// What of the run needs packets, as a phrase.
+/// The part of the run that needs packets, as a phrase.
 pub fn count(run: ValidRun<'_>) -> Result<MeasuredRun, String> {
     let alone = run.flows.is_empty() && run.short_flows.is_empty() && run.manager.is_none() && run.gateways.is_empty();
     if !alone || !run.events.is_empty() {
@@ -138,7 +138,7 @@ impl<'a> Source<'a> {
     /// Source `index` of `run`.
     ///
     /// # Errors
-    /// What needs packets.
+    /// The part that needs packets.
     fn new(run: ValidRun<'a>, index: usize, spec: &'a BackgroundSpec) -> Result<Source<'a>, String> {
         let why = |text: &str| Err(format!("background {}: {text}", spec.name));
         let Some(FramesSpec { packets_bytes: packets, framing }) = &spec.frames else {

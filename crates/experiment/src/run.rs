@@ -57,12 +57,14 @@ pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlo
         None => None,
     };
     let (nodes, of_ends) = built_in_nodes(run)?;
-    if MixedMaker::is_needed(spec) {
-        let parts = Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes: vec![] };
-        return simulate_built(spec, build(run, parts)?, progress);
-    }
-    let parts = Parts { maker: Algorithms::default(), nodes, of_ends, probes: vec![] };
-    let mut outcome = simulate_built(spec, build(run, parts)?, progress)?;
+    let probes = vec![];
+    let mut outcome = if MixedMaker::is_needed(spec) {
+        let parts = Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes };
+        simulate_built(spec, build(run, parts)?, progress)?
+    } else {
+        let parts = Parts { maker: Algorithms::default(), nodes, of_ends, probes };
+        simulate_built(spec, build(run, parts)?, progress)?
+    };
     outcome.notes.extend(needs_packets);
     Ok(outcome)
 }

@@ -254,12 +254,7 @@ fn a_disk_that_is_the_bottleneck_serves_as_many_requests_over_iscsi() {
         sans.run.rtt_ns = MS;
         outcome(sans.run())
     });
-    let session = json!({
-        "kind": "iscsi", "initial_r2t": true, "immediate_data": true, "max_burst_bytes": 262_144,
-        "first_burst_bytes": 65_536, "initiator_max_recv_bytes": 8192, "target_max_recv_bytes": 8192,
-        "max_outstanding_r2t": 1, "header_digest": false, "data_digest": false, "command_window": 128,
-        "queue_depth": depth, "allegiance": "round_robin", "disk": disk(json!("cheetah-9lp")), "source": source,
-    });
+    let session = iscsi_session(json!({"queue_depth": depth, "disk": disk(json!("cheetah-9lp"))}), source);
     // The same name draws the same requests.
     let iscsi = Dumbbell::new(RATE, MS).flow("san.1", transport("reno", json!({})), session);
     let iscsi = outcome(Dumbbell { duration_ns: 1000 * S, stop_when_done: true, ..iscsi }.run());

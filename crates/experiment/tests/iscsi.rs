@@ -7,23 +7,6 @@ use serde_json::{json, Value};
 const RTT: u64 = 100 * MS;
 const KIB: u64 = 1024;
 
-/// A session with RFC 7143's defaults and an instant medium, with `change` on top.
-fn session(change: Value, source: Value) -> Value {
-    let mut session = json!({
-        "kind": "iscsi", "initial_r2t": true, "immediate_data": true, "max_burst_bytes": 262_144,
-        "first_burst_bytes": 65_536, "initiator_max_recv_bytes": 8192, "target_max_recv_bytes": 8192,
-        "max_outstanding_r2t": 1, "header_digest": false, "data_digest": false, "command_window": 128, "queue_depth": 1,
-        "allegiance": "round_robin",
-        "disk": {"model": null, "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 65_536,
-                 "size_bytes": 1u64 << 40},
-        "source": source,
-    });
-    for (key, value) in change.as_object().expect("a table of changes") {
-        session[key] = value.clone();
-    }
-    session
-}
-
 /// Requests of `bytes`, `count` of them, one after the other on the unit.
 fn requests(reads_e6: u64, bytes: u64, count: impl Into<Option<u64>>) -> Value {
     json!({"kind": "mix", "reads_e6": reads_e6, "request_bytes": bytes, "random": false, "think_ns": 0,
@@ -48,7 +31,7 @@ fn near(value: f64, expected: f64) -> bool {
 
 #[test]
 fn a_write_costs_the_round_trips_that_its_settings_ask_for() {
-    let write = |change: Value| quick(session(change, requests(0, 64 * KIB, 1))).run();
+    let write = |change: Value| quick(iscsi_session(change, requests(0, 64 * KIB, 1))).run();
     // SYN, login; then command and R2T, data and status.
     let asked = write(json!({"immediate_data": false}));
     assert!(near(rtts(&asked, "write_queue_mean_s"), 2.0), "{}", rtts(&asked, "write_queue_mean_s"));
@@ -62,7 +45,7 @@ fn a_write_costs_the_round_trips_that_its_settings_ask_for() {
     assert!(near(rtts(&unsolicited, "write_network_mean_s"), 1.0), "{}", rtts(&unsolicited, "write_network_mean_s"));
     assert!(near(real(&unsolicited, "simulated_s") / 0.1, 3.0));
     // One 8 KiB write fits its command.
-    let small = quick(session(json!({}), requests(0, 8 * KIB, 1))).run();
+    let small = quick(iscsi_session(json!({}), requests(0, 8 * KIB, 1))).run();
     assert!(near(rtts(&small, "write_network_mean_s"), 1.0));
     assert_eq!(integer(&asked, "written_bytes"), 64 * KIB);
 }
@@ -72,7 +55,7 @@ fn one_r2t_at_a_time_gives_a_burst_per_round_trip() {
     let bursts = |r2ts: u64| {
         let change = json!({"immediate_data": false, "max_burst_bytes": 4096, "first_burst_bytes": 4096,
                             "max_outstanding_r2t": r2ts});
-        rtts(&quick(session(change, requests(0, 64 * KIB, 1))).run(), "write_network_mean_s")
+        rtts(&quick(iscsi_session(change, requests(0, 64 * KIB, 1))).run(), "write_network_mean_s")
     };
     // The command, then 16 bursts of 4 KiB.
     assert!(near(bursts(1), 17.0), "{}", bursts(1));
@@ -83,7 +66,8 @@ fn one_r2t_at_a_time_gives_a_burst_per_round_trip() {
 
 #[test]
 fn reads_take_a_round_trip_and_a_queue_fills_it() {
-    let reads = |depth: u64| quick(session(json!({"queue_depth": depth}), requests(1_000_000, 64 * KIB, 100))).run();
+    let reads =
+        |depth: u64| quick(iscsi_session(json!({"queue_depth": depth}), requests(1_000_000, 64 * KIB, 100))).run();
     let one = reads(1);
     // The first waits for connection and login.
     assert!(near(real(&one, "simulated_s") / 0.1, 102.0), "{}", real(&one, "simulated_s"));
@@ -97,7 +81,7 @@ fn reads_take_a_round_trip_and_a_queue_fills_it() {
 fn what_is_asked_for_crosses_the_line_and_nothing_else() {
     // 20 reads of 64 KiB in Data-In of 8 KiB: 48 bytes of header each, the status on the last. 20 writes: 8 KiB with
     // the command, 56 KiB in Data-Out, one status.
-    let outcome = quick(session(json!({"queue_depth": 4}), requests(500_000, 64 * KIB, 40))).run();
+    let outcome = quick(iscsi_session(json!({"queue_depth": 4}), requests(500_000, 64 * KIB, 40))).run();
     let (reads, writes) = (integer(&outcome, "reads"), integer(&outcome, "writes"));
     assert_eq!(reads + writes, 40);
     assert!(reads > 5 && writes > 5, "{reads} reads");
@@ -113,7 +97,7 @@ fn what_is_asked_for_crosses_the_line_and_nothing_else() {
 fn losses_in_both_directions_delay_and_lose_nothing() {
     let loss = json!({"kind": "independent", "probability_e12": 10_000_000_000u64});
     for connections in [1, 3] {
-        let work = session(json!({"queue_depth": 8, "initial_r2t": false}), requests(500_000, 64 * KIB, 300));
+        let work = iscsi_session(json!({"queue_depth": 8, "initial_r2t": false}), requests(500_000, 64 * KIB, 300));
         let mut run = Dumbbell::new(50_000_000, 40 * MS);
         for number in 0..connections {
             run.flows.push(flow(&format!("s.{number}"), 0, transport("cubic", json!({})), work.clone(), 0));
@@ -152,7 +136,8 @@ fn a_disk_takes_its_time_and_a_stripe_shares_it() {
         let source = json!({"kind": "mix", "reads_e6": 1_000_000, "request_bytes": 4096, "random": true,
                             "think_ns": 0, "requests": 400, "span_bytes": null});
         let change = json!({"queue_depth": depth, "disk": disk});
-        let run = Dumbbell::new(10_000_000_000, MS).flow("s", transport("reno", json!({})), session(change, source));
+        let run =
+            Dumbbell::new(10_000_000_000, MS).flow("s", transport("reno", json!({})), iscsi_session(change, source));
         Dumbbell { duration_ns: 1000 * S, stop_when_done: true, ..run }.run()
     };
     let one = read(disk(json!("cheetah-9lp"), 1), 1);
@@ -173,7 +158,8 @@ fn a_disk_takes_its_time_and_a_stripe_shares_it() {
 fn a_file_servers_transactions_end_and_clients_share_the_line() {
     let source =
         json!({"kind": "postmark", "files": 500, "smallest_bytes": 500, "largest_bytes": 10_000, "transactions": 500});
-    let run = |depth: u64| quick(session(json!({"queue_depth": depth, "initial_r2t": false}), source.clone())).run();
+    let run =
+        |depth: u64| quick(iscsi_session(json!({"queue_depth": depth, "initial_r2t": false}), source.clone())).run();
     let one = run(1);
     // A transaction has 1.5 requests for its file created or deleted and 1.5 for the one read or appended to; each
     // takes a round trip, since no file has more than immediate data and a first burst.
@@ -188,7 +174,7 @@ fn a_file_servers_transactions_end_and_clients_share_the_line() {
 
 #[test]
 fn warm_up_is_left_out_and_the_session_shares_with_others() {
-    let work = session(json!({"queue_depth": 16}), requests(1_000_000, 64 * KIB, None));
+    let work = iscsi_session(json!({"queue_depth": 16}), requests(1_000_000, 64 * KIB, None));
     let run = Dumbbell::new(100_000_000, 20 * MS).flow("s", transport("cubic", json!({})), work).flow(
         "bulk",
         transport("cubic", json!({})),
@@ -224,7 +210,7 @@ fn a_session_that_does_not_hold_together_is_refused() {
         ),
         (json!({"source": requests(0, 100, 1)}), "multiple of 512"),
     ] {
-        let error = wrong(session(change, small.clone()));
+        let error = wrong(iscsi_session(change, small.clone()));
         assert!(error.contains(part) && error.contains("flow s"), "{error}");
     }
 }

@@ -10,16 +10,9 @@ const REQUESTS: u64 = 400;
 
 /// 64 KiB requests, half of them reads, on 10 Mbit/s: about 11 s of work in each direction.
 fn session(requests: u64) -> Value {
-    json!({
-        "kind": "iscsi", "initial_r2t": true, "immediate_data": true, "max_burst_bytes": 262_144,
-        "first_burst_bytes": 65_536, "initiator_max_recv_bytes": 8192, "target_max_recv_bytes": 8192,
-        "max_outstanding_r2t": 1, "header_digest": false, "data_digest": false, "command_window": 128,
-        "queue_depth": 16, "allegiance": "round_robin",
-        "disk": {"model": null, "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 65_536,
-                 "size_bytes": 1u64 << 40},
-        "source": {"kind": "mix", "reads_e6": 500_000, "request_bytes": 64 * KIB, "random": true, "think_ns": 0,
-                   "requests": requests, "span_bytes": null},
-    })
+    let source = json!({"kind": "mix", "reads_e6": 500_000, "request_bytes": 64 * KIB, "random": true, "think_ns": 0,
+                        "requests": requests, "span_bytes": null});
+    iscsi_session(json!({"queue_depth": 16}), source)
 }
 
 fn both(at_ns: u64, kind: &str) -> [Value; 2] {

@@ -1,6 +1,6 @@
 //! UDT as a transport of runs, beside TCP.
 
-use crate::common::{bulk, integer, of_flow, real, transport, Dumbbell, MS, S};
+use crate::common::{bulk, integer, iscsi_session, of_flow, real, transport, Dumbbell, MS, S};
 use experiment::{simulate, Outcome};
 use serde_json::{json, Value};
 use spec::RunSpec;
@@ -86,16 +86,9 @@ fn tcp_and_udt_share_a_path_and_a_run_is_repeated_to_the_byte() {
 
 #[test]
 fn a_session_over_udt_is_refused_in_one_line() {
-    let session = json!({
-        "kind": "iscsi", "initial_r2t": true, "immediate_data": true, "max_burst_bytes": 262_144,
-        "first_burst_bytes": 65_536, "initiator_max_recv_bytes": 8192, "target_max_recv_bytes": 8192,
-        "max_outstanding_r2t": 1, "header_digest": false, "data_digest": false, "command_window": 128,
-        "queue_depth": 1, "allegiance": "round_robin",
-        "disk": {"model": null, "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 65_536,
-                 "size_bytes": 1u64 << 40},
-        "source": {"kind": "mix", "reads_e6": 0, "request_bytes": 4096, "random": false, "think_ns": 0,
-                   "requests": 1, "span_bytes": null},
-    });
+    let source = json!({"kind": "mix", "reads_e6": 0, "request_bytes": 4096, "random": false, "think_ns": 0,
+                        "requests": 1, "span_bytes": null});
+    let session = iscsi_session(json!({}), source);
     let mut spec = beside_cubic();
     spec.flows[1].workload = serde_json::from_value(session).expect("it is a session");
     let error = simulate(&spec, &mut |_| ControlFlow::Continue(())).err().expect("it is refused").to_string();

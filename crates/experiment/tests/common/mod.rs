@@ -116,3 +116,20 @@ pub fn of_flow(outcome: &Outcome, flow: usize, name: &str) -> u64 {
         other => panic!("{name} is {other:?}"),
     }
 }
+
+/// A session with RFC 7143's defaults and an instant medium, with `change` on top.
+pub fn iscsi_session(change: Value, source: Value) -> Value {
+    let mut session = json!({
+        "kind": "iscsi", "initial_r2t": true, "immediate_data": true, "max_burst_bytes": 262_144,
+        "first_burst_bytes": 65_536, "initiator_max_recv_bytes": 8192, "target_max_recv_bytes": 8192,
+        "max_outstanding_r2t": 1, "header_digest": false, "data_digest": false, "command_window": 128, "queue_depth": 1,
+        "allegiance": "round_robin",
+        "disk": {"model": null, "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 65_536,
+                 "size_bytes": 1u64 << 40},
+        "source": source,
+    });
+    for (key, value) in change.as_object().expect("a table of changes") {
+        session[key] = value.clone();
+    }
+    session
+}
