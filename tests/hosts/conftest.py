@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -97,6 +98,18 @@ def elephan_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def command(*arguments: str | Path) -> list[str]:
     """Return the command line of elephan with this interpreter."""
     return [sys.executable, "-c", "from elephan.cli import main; main()", *map(str, arguments)]
+
+
+def started(hosts: testbed.Hosts, words: list[str]) -> subprocess.Popen[str]:
+    """Start a command as the front of the two hosts, in a process of its own."""
+    return subprocess.Popen(
+        words,
+        env=hosts.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hosts import testbed
-from tests.hosts.conftest import Elephan, command
+from tests.hosts.conftest import Elephan, command, started
 from tests.hosts.test_runs import scenario
 
 pytestmark = pytest.mark.usefixtures("nothing_stays")
@@ -52,14 +52,7 @@ def test_nothing_stays_of_a_run_that_was_killed(
     arguments = ("--on", "hosts", "--hosts", "left,right", "--yes", "--no-report")
     file = scenario(tmp_path, duration="2s", more="frto = false")
     after_s = random.Random(f"{victim} {point}").uniform(0.3, SPAN_S)
-    front = subprocess.Popen(
-        command("run", file, *arguments, "--again"),
-        env=hosts.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    )
+    front = started(hosts, command("run", file, *arguments, "--again"))
     time.sleep(after_s)
     if victim == "front":
         front.kill()
@@ -83,9 +76,7 @@ def test_clean_restores_what_a_killed_agent_and_its_guard_have_left(
     usual = hosts.left.sysctls()["net.ipv4.tcp_frto"]
     file = scenario(tmp_path, duration="20s", more="frto = false")
     words = command("run", file, "--on", "hosts", "--hosts", "left,right", "--yes", "--no-report")
-    with subprocess.Popen(
-        words, env=hosts.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
-    ) as front:
+    with started(hosts, words) as front:
         testbed.waited(lambda: hosts.left.sysctls()["net.ipv4.tcp_frto"] == "0" and guards(hosts.left))
         # All at once, so that the guard has no moment to do it.
         stopped = agents(hosts.left) + guards(hosts.left)
@@ -103,14 +94,7 @@ def test_clean_restores_what_a_killed_agent_and_its_guard_have_left(
 def test_ctrl_c_ends_a_run_in_order_on_both_sides(hosts: testbed.Hosts, tmp_path: Path) -> None:
     file = scenario(tmp_path, duration="20s")
     words = command("run", file, "--on", "hosts", "--hosts", "left,right", "--yes", "--no-report")
-    with subprocess.Popen(
-        words,
-        env=hosts.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    ) as front:
+    with started(hosts, words) as front:
         testbed.waited(lambda: "ESTAB" in hosts.right.run("ss", "-tnH", "src", hosts.right.data).stdout)
         front.send_signal(signal.SIGINT)
         said = front.communicate(timeout=15)[1]

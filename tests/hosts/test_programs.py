@@ -11,7 +11,7 @@ import pytest
 from elephan.backends import programs
 from elephan.backends.programs.requirements import NEEDS
 from tests.hosts import testbed
-from tests.hosts.conftest import Elephan, command
+from tests.hosts.conftest import Elephan, command, started
 from tests.hosts.test_runs import records
 
 pytestmark = pytest.mark.usefixtures("nothing_stays", "installed")
@@ -211,14 +211,7 @@ def test_data_keeps_to_the_ports_of_the_server(hosts: testbed.Hosts, elephan: El
 
 def begun(hosts: testbed.Hosts, file: Path) -> subprocess.Popen[str]:
     """Begin a run; returns when its client has sent data."""
-    front = subprocess.Popen(
-        command("run", file, *ARGUMENTS, "--again"),
-        env=hosts.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    )
+    front = started(hosts, command("run", file, *ARGUMENTS, "--again"))
     testbed.waited(lambda: carries(hosts), lambda: str([end.processes() for end in hosts.ends]))
     return front
 
