@@ -11,8 +11,10 @@ const KNOWN: u64 = 65_536;
 const WORDS: usize = (KNOWN / 64) as usize;
 /// Kinds of lengths of runs, each twice as long as the one before; the last has all that are longer.
 const LENGTHS: usize = 12;
-/// Latencies below the smallest one of the first frames by more than this count as this far below, ns.
-const BELOW_FIRST_NS: i64 = 1_000_000;
+/// Frames whose smallest latency sets where the histogram begins.
+const FIRST: usize = 64;
+/// It begins so far below that one, ns: what is smaller counts as this far below, and the finest step is 1 / 128 of it.
+const BELOW_FIRST_NS: i64 = 16_384;
 const PER_MILLE: [u64; 4] = [500, 900, 990, 999];
 
 /// A frame of the stream.
@@ -40,6 +42,8 @@ pub struct Receiver {
     run: u64,
     lengths: [u64; LENGTHS],
     first_ns: Option<u64>,
+    /// Latencies of the first frames, until there are enough of them, ns.
+    first: Vec<i64>,
     /// Latency that the histogram's 0 stands for, ns.
     base_ns: i64,
     latency: Histogram,
@@ -66,6 +70,7 @@ impl Receiver {
             run: 0,
             lengths: [0; LENGTHS],
             first_ns: None,
+            first: vec![],
             base_ns: 0,
             latency: Histogram::default(),
             latency_min_ns: i64::MAX,
@@ -152,11 +157,17 @@ impl Receiver {
 
     #[inline]
     fn time(&mut self, number: u64, latency_ns: i64) {
-        if self.report.frames == 1 {
-            self.base_ns = latency_ns.saturating_sub(BELOW_FIRST_NS);
-        }
-        self.latency.record(latency_ns.saturating_sub(self.base_ns).max(0) as u64);
         self.latency_min_ns = self.latency_min_ns.min(latency_ns);
+        if self.report.frames > FIRST as u64 {
+            self.latency.record(latency_ns.saturating_sub(self.base_ns).max(0) as u64);
+        } else {
+            self.first.push(latency_ns);
+            if self.first.len() == FIRST {
+                self.base_ns = self.latency_min_ns.saturating_sub(BELOW_FIRST_NS);
+                let above = |latency_ns: i64| latency_ns.saturating_sub(self.base_ns) as u64;
+                std::mem::take(&mut self.first).into_iter().for_each(|one| self.latency.record(above(one)));
+            }
+        }
         self.latency_max_ns = self.latency_max_ns.max(latency_ns);
         self.latency_sum_ns += i128::from(latency_ns);
         if let Some((before, before_ns)) = self.before {
@@ -243,23 +254,34 @@ impl Receiver {
             came: vec![],
             latency: Histogram::default(),
             expected: vec![],
+            first: vec![],
             ..*self
         }
     }
 
     fn summary(&self) -> Option<Latency> {
-        let &[p50, p90, p99, p999] = self.latency.quantiles(&PER_MILLE).as_slice() else { return None };
-        let value = |above: u64| {
-            let value = self.base_ns.saturating_add_unsigned(above);
-            value.clamp(self.latency_min_ns, self.latency_max_ns)
+        let count = self.report.frames;
+        let quantiles = match self.latency.quantiles(&PER_MILLE) {
+            found if found.is_empty() => {
+                let mut sorted = self.first.clone();
+                sorted.sort_unstable();
+                let rank = |per_mille: u64| (count * per_mille).div_ceil(1000).max(1) as usize - 1;
+                PER_MILLE.iter().map(|per_mille| sorted.get(rank(*per_mille)).copied()).collect::<Option<Vec<_>>>()?
+            }
+            found => {
+                let value = |above: u64| self.base_ns.saturating_add_unsigned(above);
+                let within = |value: i64| value.clamp(self.latency_min_ns, self.latency_max_ns);
+                found.into_iter().map(|above| within(value(above))).collect()
+            }
         };
+        let &[p50, p90, p99, p999] = quantiles.as_slice() else { return None };
         Some(Latency {
             min: self.latency_min_ns,
-            mean: (self.latency_sum_ns / i128::from(self.latency.count())) as i64,
-            p50: value(p50),
-            p90: value(p90),
-            p99: value(p99),
-            p999: value(p999),
+            mean: (self.latency_sum_ns / i128::from(count)) as i64,
+            p50,
+            p90,
+            p99,
+            p999,
             max: self.latency_max_ns,
         })
     }

@@ -9,7 +9,7 @@ pub struct Latency {
     pub min: i64,
     /// Mean, exact.
     pub mean: i64,
-    /// Value that half of the frames do not exceed, within 0.4 % of its distance from the smallest.
+    /// Value that half of the frames do not exceed, within 0.1 us or 0.4 % of its distance from the smallest.
     pub p50: i64,
     /// ... 90 % of them.
     pub p90: i64,

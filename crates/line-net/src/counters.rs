@@ -1,0 +1,31 @@
+//! Frames that an interface says that it dropped.
+
+/// Dropped while receiving and while sending, since the interface was made (/proc/net/dev, of the thread's own network
+/// namespace); None: it is not there any more.
+pub(crate) fn drops(interface: &str) -> Option<(u64, u64)> {
+    parse(&std::fs::read_to_string("/proc/thread-self/net/dev").ok()?, interface)
+}
+
+/// Eight columns of receiving and as many of sending, the fourth of each is the drops (proc_net_dev, kernel's
+/// net/core/net-procfs.c).
+fn parse(text: &str, interface: &str) -> Option<(u64, u64)> {
+    text.lines().find_map(|line| {
+        let (name, rest) = line.split_once(':')?;
+        let columns: Vec<u64> = rest.split_whitespace().map_while(|column| column.parse().ok()).collect();
+        (name.trim() == interface).then(|| Some((*columns.get(3)?, *columns.get(11)?)))?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_the_fourth_column_of_each_direction() {
+        let text = "Inter-|   Receive          |  Transmit\n face |bytes packets errs drop\n\
+                    eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth01: 0 0 0 7 0 0 0 0 0 0 0 9 0 0 0 0\n";
+        assert_eq!(parse(text, "eth0"), Some((4, 12)));
+        assert_eq!(parse(text, "eth01"), Some((7, 9)));
+        assert_eq!(parse(text, "eth"), None);
+    }
+}
