@@ -16,10 +16,6 @@ mod way;
 pub use port::{LinePort, LinePortConfig, PortInfo};
 pub use way::Method;
 
-/// The caller told a call to end (a signal came).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stopped;
-
 /// What ends a call early.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {

@@ -14,6 +14,9 @@ pub enum Method {
 }
 
 impl Method {
+    /// All of them, the best first.
+    pub const ALL: [Method; 1] = [Method::PacketMmap];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -23,7 +26,7 @@ impl Method {
 
     /// The method of a name.
     pub fn of(name: &str) -> Option<Method> {
-        [Method::PacketMmap].into_iter().find(|method| method.name() == name)
+        Method::ALL.into_iter().find(|method| method.name() == name)
     }
 }
 

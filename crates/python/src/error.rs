@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::fmt::Display;
 use std::io;
+use line_net::LineError;
 use storage::disk::ReplayError;
 use storage_net::fc_port::FcPortError;
 
@@ -59,6 +60,15 @@ pub(crate) fn fc_port(error: FcPortError) -> PyErr {
         FcPortError::Stopped => Stopped::new_err(error.to_string()),
         FcPortError::WrongLoad(wrong) => value(wrong),
         other => machine(other),
+    }
+}
+
+/// A line test's error.
+pub(crate) fn line(error: LineError) -> PyErr {
+    match error {
+        LineError::Stopped => Stopped::new_err(error.to_string()),
+        LineError::Spec(wrong) => value(wrong),
+        LineError::Io(refused) => machine(refused),
     }
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod fc_port;
 mod gateway;
 mod iscsi;
+mod line_port;
 mod on_hosts;
 mod on_kernel;
 mod parity;
@@ -32,6 +33,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     fc_port::register(module)?;
     gateway::register(module)?;
+    line_port::register(module)?;
     on_hosts::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;
