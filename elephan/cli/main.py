@@ -35,6 +35,7 @@ MODULES = {
     "iscsi": "iscsi",
     "gateway": "gateway",
     "fc": "fc",
+    "line": "line",
 }
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
 

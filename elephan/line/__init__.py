@@ -1,0 +1,1 @@
+"""Line tests on an Ethernet interface: trials, methods, refusals, report. Frames and their clocks are the core's."""

@@ -1,0 +1,105 @@
+"""Bit error rate with its confidence.
+
+An Ethernet card drops a frame with a wrong check sequence, so that most bit errors arrive as lost frames. Two numbers
+are given: wrong bits of payloads that did arrive, and those with each lost frame taken for one more error. The second
+is the line's, as long as nothing drops frames for want of room.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from elephan.line.mix import Mix
+from elephan.line.trial import Outcome, Verdict
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Errors in a number of bits, and the rates between which the true one lies."""
+
+    errors: int
+    bits: int
+    upper: float
+    """The true rate is below it, with the confidence: exact for independent errors (Poisson)."""
+    lower: float
+    """The true rate is above it, with the confidence; 0 without errors."""
+
+    @property
+    def rate(self) -> float:
+        """Errors per bit as counted."""
+        return self.errors / self.bits if self.bits else 0.0
+
+
+@dataclass(frozen=True)
+class BitErrors:
+    """Bit errors of a stream."""
+
+    payload: Bound
+    """Wrong bits of the payloads that arrived, in the bits that were compared."""
+    line: Bound
+    """Those and frames lost or with a wrong header, one error each, in all bits of the frames sent."""
+    limit: Verdict
+    """`GENERATOR` does no harm: fewer bits were sent. With `RECEIVER` lost frames are not counted as errors."""
+    target: float | None
+    """Rate that the line must be below."""
+
+    @property
+    def passed(self) -> bool | None:
+        """True: below the target with the confidence; False: above it; None: too few bits to tell, or no target."""
+        if self.target is None:
+            return None
+        if self.line.upper <= self.target:
+            return True
+        return False if self.line.lower > self.target else None
+
+
+def bound(errors: int, bits: int, confidence: float = CONFIDENCE) -> Bound:
+    """Return the one-sided limits of a rate by `errors` in `bits`.
+
+    The upper one is where `errors` or fewer happen with 1 - confidence: chi-square with 2 (errors + 1) degrees of
+    freedom, halved (Garwood, Biometrika 28, 1936). Without errors it is -ln(1 - confidence) / bits, 3 / bits for 95 %.
+    """
+    if not bits:
+        return Bound(errors, bits, math.inf, 0.0)
+    if not errors:
+        return Bound(0, bits, -math.log(1 - confidence) / bits, 0.0)
+    # Imported here: it takes longer to load than a line without errors needs.
+    from scipy import special
+
+    upper = float(special.gammaincinv(errors + 1, confidence)) / bits
+    return Bound(errors, bits, upper, float(special.gammaincinv(errors, 1 - confidence)) / bits)
+
+
+def bits_for(target: float, errors: int = 0, confidence: float = CONFIDENCE) -> int:
+    """Return the bits after which `errors` show a rate below `target`."""
+    return math.ceil(bound(errors, 1, confidence).upper / target)
+
+
+def span_ns_for(target: float, mix: Mix, rate_bps: int, errors: int = 0, confidence: float = CONFIDENCE) -> int:
+    """Return the time that `bits_for` takes at a rate of the line, ns."""
+    return -(-bits_for(target, errors, confidence) * 10**9 // max(1, mix.frame_bps(rate_bps)))
+
+
+def bit_errors(outcome: Outcome, target: float | None = None, confidence: float = CONFIDENCE) -> BitErrors:
+    """Return the bit errors of a stream with the receiver's counts."""
+    got = outcome.received
+    assert got is not None
+    counted = of_counts(
+        got.bit_errors,
+        got.bits_checked,
+        # Frames that the receiver's kernel dropped may be among the lost ones.
+        max(0, got.lost - got.ring_drops) + got.bad_headers,
+        outcome.sent.bytes * 8,
+        confidence,
+    )
+    return BitErrors(*counted, outcome.verdict, target)
+
+
+def of_counts(
+    wrong: int, checked_bits: int, lost_frames: int, sent_bits: int, confidence: float = CONFIDENCE
+) -> tuple[Bound, Bound]:
+    """Return both bounds from counts."""
+    return bound(wrong, checked_bits, confidence), bound(wrong + lost_frames, sent_bits, confidence)

@@ -1,0 +1,229 @@
+"""A trial, which is one stream of frames, and its outcome: the core's JSON as types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from elephan.line.mix import Mix
+
+PAYLOADS = ("crpat", "cjpat", "prbs31", "zeros", "ones", "counter")
+"""Payloads that the core knows."""
+DRAIN_NS = 2 * 10**9
+"""Wait for late frames (RFC 2544, 23: two seconds for residual frames)."""
+RAMP_NS = 10**9
+"""Time over which the rate rises to that of the trial."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One stream of frames at a rate. Either `duration_ns` or `frames` is given."""
+
+    mix: Mix
+    rate_bps: int
+    """Rate of the line that frames with preamble and gap take, bit/s."""
+    duration_ns: int | None = None
+    frames: int | None = None
+    """Frames of a burst."""
+    payload: str = "crpat"
+    ramp_ns: int = RAMP_NS
+    """Rise from 1 % of the rate before the measured part; its frames are not counted."""
+    series_ns: int | None = None
+    """Interval of the series' rows."""
+    drain_ns: int = DRAIN_NS
+    pcp: int | None = None
+    """Priority of the tag (802.1Q)."""
+
+    def spec(self, to: str, stream: int) -> str:
+        """Return the core's description of the stream."""
+        return json.dumps(
+            {
+                "to": to,
+                "sizes": [list(one) for one in self.mix.sizes],
+                "rate_bps": self.rate_bps,
+                "duration_ns": self.duration_ns,
+                "frames": self.frames,
+                "ramp_ns": self.ramp_ns,
+                "payload": self.payload,
+                "series_ns": self.series_ns,
+                "drain_ns": self.drain_ns,
+                "pcp": self.pcp,
+                "stream": stream,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Frames as the generator sent them."""
+
+    frames: int
+    bytes: int
+    """Of MAC frames with their check sequence."""
+    span_ns: int
+    late_frames: int
+    """Left more than 100 us after their time."""
+    late_max_ns: int
+    left_out_frames: int
+    """Not sent, since the generator had no time for them."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One-way latency of the frames of a trial, ns, by the receiver's clock as estimated."""
+
+    min: int
+    mean: int
+    p50: int
+    p90: int
+    p99: int
+    p999: int
+    max: int
+
+
+@dataclass(frozen=True)
+class Received:
+    """Frames as the receiver counted them."""
+
+    frames: int
+    bytes: int
+    span_ns: int
+    lost: int
+    duplicates: int
+    reordered: int
+    reorder_extent_max: int
+    """Largest number of frames by which one came too late (RFC 4737, 4.2)."""
+    loss_events: int
+    """Gaps in the numbers."""
+    longest_loss: int
+    loss_lengths: tuple[tuple[int, int], ...]
+    """Lower bound of a gap's frames, and the number of such gaps."""
+    bit_errors: int
+    errored_frames: int
+    bits_checked: int
+    bad_headers: int
+    ring_drops: int
+    """Dropped by the receiver's own kernel for want of room."""
+    latency_ns: Latency | None
+    ipdv_mean_ns: int | None
+    """Mean difference of the latencies of two frames in sequence (RFC 3393), without sign."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Offset of the receiver's clock, as estimated over the control frames."""
+
+    offset_ns: int
+    error_ns: int
+    """Largest error that the offset may have, and so each latency."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One interval of a series."""
+
+    time_ns: int
+    """End of it, from the start of the stream."""
+    sent: int
+    received: int
+    lost: int
+    bit_errors: int
+    errored_frames: int
+    late_frames: int
+    left_out_frames: int
+    latency_min_ns: int | None
+    latency_mean_ns: int | None
+    latency_max_ns: int | None
+    is_answered: bool
+    """False: the receiver's numbers for this interval did not come."""
+
+    @staticmethod
+    def of(row: Mapping[str, Any]) -> Row:
+        """Return the core's row."""
+        return Row(**{name: row[name] for name in Row.__dataclass_fields__})
+
+
+class Verdict(Enum):
+    """Statement that one trial allows about the line."""
+
+    PASSED = "passed"
+    """Every frame left in its time, and every one arrived."""
+    LOST = "line lost frames"
+    GENERATOR = "generator's limit"
+    """The generator left frames out: the trial says nothing of the line at this rate."""
+    RECEIVER = "receiver's limit"
+    """The receiver's kernel dropped frames: lost frames cannot be told from those."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Counts of both ends."""
+
+    sent: Sent
+    received: Received | None
+    """None: the receiver gave no report."""
+    clock: Clock | None
+    ended: str | None = None
+    """Reason of an early end."""
+    series: tuple[Row, ...] = ()
+
+    @staticmethod
+    def from_json(text: str, series: tuple[Row, ...] = ()) -> Outcome:
+        """Return the outcome that the core gives as JSON."""
+        given = json.loads(text)
+        got, clock = given["received"], given["clock"]
+        if clock is not None:
+            # Estimates that there were no control frames for.
+            clock = None if clock["offset_ns"] is None else Clock(clock["offset_ns"], clock["error_ns"])
+        sent = Sent(**_fields(Sent, given["sent"]))
+        return Outcome(sent, None if got is None else received_of(got), clock, given["ended"], series)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as an object, the core's form, with the series if there is one."""
+        whole = asdict(self)
+        if not self.series:
+            del whole["series"]
+        return whole
+
+    @property
+    def lost(self) -> int:
+        """Frames that were sent and did not arrive; all of them where there is no report."""
+        return self.sent.frames if self.received is None else self.received.lost
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost frames of those sent."""
+        return self.lost / self.sent.frames if self.sent.frames else 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Statement about the line; a limit of either end comes first."""
+        if self.sent.left_out_frames:
+            return Verdict.GENERATOR
+        if self.received is not None and self.received.ring_drops:
+            return Verdict.RECEIVER
+        return Verdict.LOST if self.lost else Verdict.PASSED
+
+    @property
+    def frame_bps(self) -> int:
+        """Rate of the frames that arrived (layer 2), over the time in which they were sent."""
+        if self.received is None or not self.sent.span_ns:
+            return 0
+        return self.received.bytes * 8 * 10**9 // self.sent.span_ns
+
+
+def received_of(got: Mapping[str, Any]) -> Received:
+    """Return the core's counts of a receiver."""
+    fields = _fields(Received, got)
+    latency = got["latency_ns"]
+    fields["latency_ns"] = None if latency is None else Latency(**_fields(Latency, latency))
+    fields["loss_lengths"] = tuple((low, number) for low, number in got["loss_lengths"])
+    return Received(**fields)
+
+
+def _fields(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a type's fields; the core may say more."""
+    return {name: given[name] for name in kind.__dataclass_fields__}  # type: ignore[attr-defined]

@@ -1,0 +1,116 @@
+"""Interfaces that a test must not take, by what `ip -j` says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from elephan.errors import InputError
+from elephan.line import safety
+
+FREE: dict[str, Any] = {
+    "ifname": "eth1",
+    "link_type": "ether",
+    "address": "52:54:00:12:34:56",
+    "flags": ["BROADCAST", "MULTICAST", "UP", "LOWER_UP"],
+    "addr_info": [{"family": "inet6", "local": "fe80::1", "prefixlen": 64, "scope": "link"}],
+}
+
+
+def machine(
+    link: dict[str, Any], routes: Sequence[dict[str, Any]] = (), others: Sequence[dict[str, Any]] = ()
+) -> safety.Ip:
+    """Return an `ip -j` of a machine with one interface in question, and others."""
+
+    def ip(arguments: Sequence[str]) -> list[dict[str, Any]]:
+        if "addr" in arguments:
+            return [link, *others]
+        family = 6 if "-6" in arguments else 4
+        return [route for route in routes if (":" in str(route.get("gateway", ""))) == (family == 6)]
+
+    return ip
+
+
+def test_an_interface_that_nothing_uses_may_be_tested() -> None:
+    assert safety.check("eth1", False, machine(FREE)) == "52:54:00:12:34:56"
+    # A route to one network goes over it, and the default route over another.
+    routes = [{"dst": "default", "dev": "eth0"}, {"dst": "10.0.0.0/8", "dev": "eth1"}]
+    assert safety.check("eth1", False, machine(FREE, routes))
+    # The peer of a veth has it as its link, and is nothing above it.
+    peer = {**FREE, "ifname": "eth2", "link": "eth1", "linkinfo": {"info_kind": "veth"}}
+    assert safety.check("eth1", False, machine(FREE, others=[peer]))
+
+
+UPPER = {**FREE, "ifname": "eth1.100", "link": "eth1", "linkinfo": {"info_kind": "vlan"}}
+
+CASES: list[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]], str]] = [
+    (FREE, [{"dst": "default", "dev": "eth1", "gateway": "192.0.2.1"}], [], "eth1 carries the default route: "),
+    (FREE, [{"dst": "default", "dev": "eth1", "gateway": "fe80::9"}], [], "eth1 carries the default route: "),
+    (FREE, [{"dst": "default", "dev": "eth1", "table": "100"}], [], "the default route of table 100"),
+    (FREE, [{"dst": "default", "nexthops": [{"dev": "eth0"}, {"dev": "eth1"}]}], [], "carries the default route"),
+    (FREE, [{"dst": "0.0.0.0/1", "dev": "eth1"}], [], "carries the default route"),
+    (
+        {**FREE, "addr_info": [{"family": "inet", "local": "10.0.0.1", "prefixlen": 24, "scope": "global"}]},
+        [],
+        [],
+        "eth1 has the address 10.0.0.1/24: something here uses it",
+    ),
+    (
+        {**FREE, "master": "br0", "linkinfo": {"info_slave_kind": "bridge"}},
+        [],
+        [],
+        r"eth1 is a port of br0 \(bridge\)",
+    ),
+    ({**FREE, "master": "bond0", "linkinfo": {"info_slave_kind": "bond"}}, [], [], r"is a port of bond0 \(bond\)"),
+    (FREE, [], [UPPER], "eth1 carries eth1.100, which is up"),
+    ({**FREE, "flags": ["BROADCAST"]}, [], [], "eth1 is down: ip link set eth1 up"),
+    ({**FREE, "flags": ["UP", "NO-CARRIER"]}, [], [], "eth1 has no carrier"),
+]
+
+
+@pytest.mark.parametrize(("link", "routes", "others", "expected"), CASES)
+def test_an_interface_in_use_is_refused_in_one_line_and_tested_by_force(
+    link: dict[str, Any], routes: list[dict[str, Any]], others: list[dict[str, Any]], expected: str
+) -> None:
+    with pytest.raises(InputError, match=expected) as refused:
+        safety.check("eth1", False, machine(link, routes, others))
+    assert "--force" in str(refused.value) and "\n" not in str(refused.value)
+    assert safety.check("eth1", True, machine(link, routes, others)) == FREE["address"]
+
+
+def test_force_does_not_make_an_ethernet_of_anything_else() -> None:
+    loopback = {**FREE, "ifname": "lo", "link_type": "loopback"}
+    with pytest.raises(InputError, match="lo: a line test needs an Ethernet interface, and this is loopback"):
+        safety.check("lo", True, machine(FREE, others=[loopback]))
+    with pytest.raises(InputError, match="eth7: no such interface; there is eth1"):
+        safety.check("eth7", True, machine(FREE))
+
+
+def test_without_iproute2_nothing_is_tested_but_by_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InputError, match=r"ip \(iproute2\) is needed .* --force goes on without it"):
+        safety.check("eth1", False)
+    assert safety.check("eth1", True) is None
+
+
+def test_this_machines_loopback_is_no_ethernet() -> None:
+    with pytest.raises(InputError, match="a line test needs an Ethernet interface"):
+        safety.check("lo", False)
+
+
+def test_an_address_of_ones_own_is_local_and_stays() -> None:
+    first, second = (safety.own_address(f"52:54:00:00:00:0{end}", "eth1") for end in (1, 2))
+    assert first != second and first == safety.own_address("52:54:00:00:00:01", "eth9")
+    assert int(first[:2], 16) & 3 == 2 and safety.parse_own_address("--address", first) == first
+    assert safety.parse_address("--to", "02-AA-BB-CC-DD-EE") == "02:aa:bb:cc:dd:ee"
+    for text, expected in (
+        ("02:00", "--to 02:00: a MAC address is needed"),
+        ("01:00:5e:00:00:01", "not of a group"),
+        ("gg:00:00:00:00:01", "a MAC address is needed"),
+    ):
+        with pytest.raises(InputError, match=expected):
+            safety.parse_address("--to", text)
+    with pytest.raises(InputError, match="--address 50:54:00:00:00:01: a locally administered address"):
+        safety.parse_own_address("--address", "50:54:00:00:00:01")
