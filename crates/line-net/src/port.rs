@@ -26,6 +26,8 @@ const SPIN_NS: u64 = 150_000;
 const LOOK_NS: u64 = 50_000_000;
 /// Time between two questions who is there, ns.
 const HELLO_NS: u64 = 200_000_000;
+/// Lines that wait to be taken.
+const LOG_MAX: usize = 100;
 const BROADCAST: Mac = [0xff; 6];
 
 /// Settings of a port.
@@ -72,6 +74,9 @@ pub struct LinePort {
     /// The interface's drops when the port was opened, and when the stream began.
     drops_at_open: (u64, u64),
     drops_at_start: u64,
+    /// Drops of the ring that the log has told.
+    drops_told: u64,
+    log: Vec<String>,
     looked_ns: u64,
     found: Vec<(Mac, Description)>,
 }
@@ -106,6 +111,8 @@ impl LinePort {
             sender: None,
             drops_at_open,
             drops_at_start: 0,
+            drops_told: 0,
+            log: vec![],
             looked_ns: 0,
             found: vec![],
         })
@@ -222,6 +229,11 @@ impl LinePort {
         self.sender.as_ref().map(Sender::outcome)
     }
 
+    /// Takes what happened since the last call, a line each.
+    pub fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+
     /// One look at frames, messages, counters and the caller; then sends what is due, or waits for it.
     fn turn(&mut self, end_ns: u64, stop: &mut dyn FnMut() -> bool) -> Result<(), LineError> {
         let frame_clock = FrameClock::new();
@@ -308,7 +320,13 @@ impl LinePort {
 
     fn count_drops(&mut self) {
         let (receiving, sending) = counters::drops(&self.interface.name).unwrap_or(self.drops_at_open);
-        self.responder.set_drops(self.way.drops(), receiving.saturating_sub(self.drops_at_open.0));
+        let drops = self.way.drops();
+        if drops > self.drops_told && self.log.len() < LOG_MAX {
+            let more = drops - self.drops_told;
+            self.log.push(format!("{}: the kernel dropped {more} frames for want of room", self.interface.name));
+            self.drops_told = drops;
+        }
+        self.responder.set_drops(drops, receiving.saturating_sub(self.drops_at_open.0));
         if let Some(sender) = &mut self.sender {
             sender.set_interface_drops(sending.saturating_sub(self.drops_at_start));
         }

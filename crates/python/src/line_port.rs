@@ -101,9 +101,14 @@ impl LinePort {
         self.call(py, |port, stop| port.run(Span(span_ns), stop))
     }
 
-    /// Sends no more of the stream; `run` then asks for what came. `reason` is what the result says of it.
-    fn end(&mut self, reason: &str) {
-        self.port.end(reason);
+    /// Sends no more of the stream; `run` then asks for what came.
+    fn end(&mut self) {
+        self.port.end("told to stop");
+    }
+
+    /// Returns what happened since the last call, a line each.
+    fn take_log(&mut self) -> Vec<String> {
+        self.port.take_log()
     }
 
     /// Rows of the stream's series since the last call.

@@ -14,6 +14,8 @@ pub(crate) struct Map {
 
 // SAFETY: the memory belongs to the mapping alone, and is not tied to a thread.
 unsafe impl Send for Map {}
+// SAFETY: words are atomic; bytes are lent and written by rings, which are changed through `&mut` alone.
+unsafe impl Sync for Map {}
 
 impl Map {
     /// Maps so many bytes of a descriptor from an offset on.
