@@ -1,6 +1,8 @@
-//! One stream between two interfaces of this machine, each with a thread: `pair FROM TO BYTES RATE_BPS MS [PATTERN]`.
+//! One stream between two interfaces of this machine, each with a thread.
+//!
+//! `pair FROM TO BYTES RATE_BPS MS [PATTERN [METHOD]]`
 
-use line_net::{LinePort, LinePortConfig};
+use line_net::{LinePort, LinePortConfig, Method};
 use line_test::StreamSpec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Span;
@@ -9,8 +11,10 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [from, to, bytes, rate, ms, ..] = words.as_slice() else { panic!("FROM TO BYTES RATE_BPS MS [PATTERN]") };
     let pattern = words.get(5).map_or("crpat", String::as_str);
+    let method = words.get(6).map(|name| Method::of(name).expect("a method"));
     let open = |name: &str| {
-        LinePort::open(LinePortConfig { interface: name.into(), ..LinePortConfig::default() }).expect("the interface")
+        let interface = name.into();
+        LinePort::open(LinePortConfig { interface, method, ..LinePortConfig::default() }).expect("the interface")
     };
     let (mut near, mut far) = (open(from), open(to));
     let to = far.info().expect("it is there").address;

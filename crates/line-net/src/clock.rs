@@ -39,6 +39,12 @@ impl FrameClock {
         FrameClock(best.1)
     }
 
+    /// Time since 1970 of a time by CLOCK_MONOTONIC, ns.
+    #[inline]
+    pub fn day_of(self, steady_ns: u64) -> u64 {
+        steady_ns.wrapping_add(self.0)
+    }
+
     /// The time.
     #[inline]
     pub fn now(self) -> Now {

@@ -3,10 +3,12 @@
 use crate::boot;
 use crate::clock::{self, FrameClock};
 use crate::counters;
+use crate::error::LineError;
 use crate::ethtool;
+use crate::frame::Frame;
 use crate::interface::Interface;
-use crate::way::{Frame, Method, Way};
-use crate::LineError;
+use crate::method::Method;
+use crate::way::Way;
 use bytes::BytesMut;
 use line_test::{
     Description, Kind, Mac, Message, Now, Outcome, Report, Responder, Row, Sender, Stamp, StreamSpec, ETHERTYPE,
@@ -35,7 +37,7 @@ const BROADCAST: Mac = [0xff; 6];
 pub struct LinePortConfig {
     /// Name of the interface.
     pub interface: String,
-    /// How frames pass; None: the best that the interface takes.
+    /// Method by which frames pass; None: the best that the interface takes.
     pub method: Option<Method>,
     /// The port's address; None: the interface's.
     pub address: Option<Mac>,
@@ -50,7 +52,7 @@ pub struct PortInfo {
     pub interface: String,
     /// The port's address.
     pub address: String,
-    /// How frames pass.
+    /// Method by which frames pass.
     pub method: &'static str,
     /// Reason of that.
     pub reason: &'static str,
@@ -87,10 +89,11 @@ impl LinePort {
     /// # Errors
     /// It is not there, no Ethernet or down; the process may not (CAP_NET_RAW), or the method is not to be had.
     pub fn open(config: LinePortConfig) -> io::Result<LinePort> {
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {}", config.interface, text_of(&error)));
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {}", config.interface, text_of(&error)));
         let interface = Interface::of(&config.interface).map_err(named)?;
         let address = config.address.unwrap_or(interface.address);
-        let (way, reason) = Way::open(&interface, address, config.method).map_err(named)?;
+        let (way, reason) = Way::open(&interface, address, config.vlan.is_some(), config.method).map_err(named)?;
         let boot = boot::number();
         let description = Description {
             interface: interface.name.clone(),
@@ -224,7 +227,7 @@ impl LinePort {
         self.sender.as_mut().map(Sender::take_rows).unwrap_or_default()
     }
 
-    /// What came of the stream so far; None: none was begun.
+    /// Result of the stream so far; None: none was begun.
     pub fn outcome(&self) -> Option<Outcome> {
         self.sender.as_ref().map(Sender::outcome)
     }
@@ -354,7 +357,7 @@ pub(crate) fn mac_text(address: Mac) -> String {
     address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// What the system said, in words.
+/// The system's error, in words.
 fn text_of(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM) => "raw frames need CAP_NET_RAW (root, or a network namespace of one's own)".into(),

@@ -1,62 +1,57 @@
-//! How frames pass between the process and an interface.
+//! A way for frames between the process and an interface.
 
+use crate::af_xdp::AfXdp;
+use crate::frame::Frame;
 use crate::interface::Interface;
+use crate::method::Method;
 use crate::packet_mmap::PacketMmap;
 use line_test::{Due, Mac};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// A method.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
-    /// Rings of a packet socket that the kernel shares (packet(7), PACKET_RX_RING and PACKET_TX_RING).
-    PacketMmap,
-}
-
-impl Method {
-    /// All of them, the best first.
-    pub const ALL: [Method; 1] = [Method::PacketMmap];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::PacketMmap => "packet-mmap",
-        }
-    }
-
-    /// The method of a name.
-    pub fn of(name: &str) -> Option<Method> {
-        Method::ALL.into_iter().find(|method| method.name() == name)
-    }
-}
-
-/// A frame that came.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'a> {
-    /// Its bytes from the first address on, without tag and check sequence.
-    pub bytes: &'a [u8],
-    /// The tag that it had.
-    pub tag: Option<u16>,
-    /// Time of its arrival, ns since 1970.
-    pub at_ns: u64,
-}
-
 /// A way to an interface.
 #[derive(Debug)]
 pub(crate) enum Way {
+    AfXdp(Box<AfXdp>),
     PacketMmap(PacketMmap),
 }
 
 impl Way {
-    /// Opens a way; returns why it is of its method, too.
-    pub fn open(interface: &Interface, address: Mac, method: Option<Method>) -> io::Result<(Way, &'static str)> {
-        let reason = if method.is_some() { "asked for" } else { "every interface takes it" };
-        Ok((Way::PacketMmap(PacketMmap::open(interface, address)?), reason))
+    /// Opens a way, for frames with a tag or without; returns why it is of its method, too.
+    ///
+    /// # Errors
+    /// The interface cannot be opened, or not by the method that was asked for.
+    pub fn open(
+        interface: &Interface,
+        address: Mac,
+        has_tag: bool,
+        method: Option<Method>,
+    ) -> io::Result<(Way, &'static str)> {
+        match method {
+            Some(Method::AfXdp) if has_tag => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "AF_XDP shows no tag: packet-mmap would be right"))
+            }
+            Some(Method::AfXdp) => {
+                let way = AfXdp::open(interface, address, true)?;
+                let reason =
+                    if way.is_zero_copy() { "asked for; without copies" } else { "asked for; the kernel copies" };
+                Ok((Way::AfXdp(Box::new(way)), reason))
+            }
+            Some(Method::PacketMmap) => Ok((Way::PacketMmap(PacketMmap::open(interface, address)?), "asked for")),
+            None => match if has_tag { None } else { AfXdp::open(interface, address, false).ok() } {
+                Some(way) => Ok((Way::AfXdp(Box::new(way)), "the driver takes it without copies")),
+                None => {
+                    let way = PacketMmap::open(interface, address)?;
+                    Ok((Way::PacketMmap(way), "the driver has no AF_XDP without copies"))
+                }
+            },
+        }
     }
 
     /// Its method.
     pub fn method(&self) -> Method {
         match self {
+            Way::AfXdp(_) => Method::AfXdp,
             Way::PacketMmap(_) => Method::PacketMmap,
         }
     }
@@ -64,6 +59,7 @@ impl Way {
     /// A descriptor that becomes readable when frames come.
     pub fn fd(&self) -> BorrowedFd<'_> {
         match self {
+            Way::AfXdp(way) => way.fd(),
             Way::PacketMmap(way) => way.fd(),
         }
     }
@@ -71,6 +67,7 @@ impl Way {
     /// Hands the frames that have come to `take`, a portion at most; returns their number.
     pub fn receive(&mut self, take: impl FnMut(Frame<'_>)) -> usize {
         match self {
+            Way::AfXdp(way) => way.receive(take),
             Way::PacketMmap(way) => way.receive(take),
         }
     }
@@ -78,6 +75,7 @@ impl Way {
     /// Sends a message, whose loss does not matter.
     pub fn send_message(&mut self, frame: &[u8]) {
         match self {
+            Way::AfXdp(way) => way.send_message(frame),
             Way::PacketMmap(way) => way.send_message(frame),
         }
     }
@@ -85,6 +83,7 @@ impl Way {
     /// Makes room for frames that differ in stamp and length alone: the longest one, and where its stamp is.
     pub fn prepare(&mut self, longest: &[u8], stamp_at: usize) -> io::Result<()> {
         match self {
+            Way::AfXdp(way) => way.prepare(longest, stamp_at),
             Way::PacketMmap(way) => way.prepare(longest, stamp_at),
         }
     }
@@ -93,6 +92,7 @@ impl Way {
     #[inline]
     pub fn has_room(&self) -> bool {
         match self {
+            Way::AfXdp(way) => way.has_room(),
             Way::PacketMmap(way) => way.has_room(),
         }
     }
@@ -101,6 +101,7 @@ impl Way {
     #[inline]
     pub fn put(&mut self, due: &Due, tag_bytes: usize) {
         match self {
+            Way::AfXdp(way) => way.put(due, tag_bytes),
             Way::PacketMmap(way) => way.put(due, tag_bytes),
         }
     }
@@ -108,6 +109,7 @@ impl Way {
     /// Hands the frames that were put to the interface, as far as it takes them now.
     pub fn flush(&mut self) -> io::Result<()> {
         match self {
+            Way::AfXdp(way) => way.flush(),
             Way::PacketMmap(way) => way.flush(),
         }
     }
@@ -115,6 +117,7 @@ impl Way {
     /// Frames that the kernel dropped for want of room since the way was opened.
     pub fn drops(&mut self) -> u64 {
         match self {
+            Way::AfXdp(way) => way.drops(),
             Way::PacketMmap(way) => way.drops(),
         }
     }

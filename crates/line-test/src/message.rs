@@ -1,24 +1,25 @@
 //! Messages between both ends, over the line that is tested: JSON behind a stamp, in one frame each.
 
+use crate::ethernet::{Mac, ETHERTYPE, FCS_BYTES, HEADER_BYTES};
+use crate::mix;
 use crate::report::{Report, Window};
 use crate::stamp::{Kind, Stamp, STAMP_BYTES};
-use crate::{Mac, ETHERTYPE, FCS_BYTES, HEADER_BYTES};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use wire::ethernet::EthernetHeader;
 
 /// Shortest frame without its check sequence, bytes.
-const FRAME_BYTES_MIN: usize = crate::FRAME_BYTES_MIN as usize - FCS_BYTES;
+const FRAME_BYTES_MIN: usize = mix::FRAME_BYTES_MIN as usize - FCS_BYTES;
 /// Longest message, bytes: a frame of it passes an MTU of 1500.
 const MESSAGE_BYTES_MAX: usize = 1500 - STAMP_BYTES - CHECK_BYTES;
 const CHECK_BYTES: usize = 4;
 
-/// What a receiver says of itself.
+/// A receiver, as it describes itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Description {
     /// Its interface's name.
     pub interface: String,
-    /// How it takes frames from the interface.
+    /// Method by which it takes frames from the interface.
     pub method: String,
     /// Largest frame without header and check sequence, bytes.
     pub mtu_bytes: u32,
@@ -47,7 +48,7 @@ pub struct Answer {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "lowercase")]
 pub enum Message {
-    /// Who is there?
+    /// Question for receivers.
     Hello,
     /// A receiver.
     Here(Description),
@@ -65,14 +66,14 @@ pub enum Message {
         /// Number of the receiver's machine's start.
         boot: u64,
     },
-    /// What has come?
+    /// Question for the counts of a stream.
     Ask {
         /// Number of the question, from 1.
         number: u64,
         /// Frames that were sent, when no more will be.
         sent: Option<u64>,
     },
-    /// That has.
+    /// The counts.
     Tell(Box<Answer>),
 }
 

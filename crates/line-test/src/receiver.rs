@@ -1,9 +1,9 @@
 //! The receiver's side of one stream, in constant memory.
 
+use crate::ethernet::{FCS_BYTES, HEADER_BYTES};
 use crate::pattern::Pattern;
 use crate::report::{Latency, Report, Window};
 use crate::stamp::{Stamp, STAMP_BYTES};
-use crate::{FCS_BYTES, HEADER_BYTES};
 use units::Histogram;
 
 /// Frames behind the highest number of which the receiver knows whether they came.
@@ -201,8 +201,11 @@ impl Receiver {
             Some(expected) if got == expected => {}
             Some(expected) => {
                 self.report.errored_frames += 1;
-                self.report.bit_errors +=
-                    got.iter().zip(expected).map(|(got, expected)| u64::from((got ^ expected).count_ones())).sum::<u64>();
+                self.report.bit_errors += got
+                    .iter()
+                    .zip(expected)
+                    .map(|(got, expected)| u64::from((got ^ expected).count_ones()))
+                    .sum::<u64>();
             }
             None => {
                 self.report.errored_frames += 1;
@@ -245,7 +248,7 @@ impl Receiver {
         report
     }
 
-    /// What runs of lost frames are counted with, without the large parts.
+    /// The counts, with which runs of lost frames are counted to their end; without the large parts.
     fn clone_counts(&self) -> Receiver {
         Receiver {
             report: self.report.clone(),

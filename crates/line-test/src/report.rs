@@ -1,4 +1,4 @@
-//! What a receiver counts of a stream, as both ends exchange and show it.
+//! Counts of a stream at its receiver, as both ends exchange and show them.
 
 use serde::{Deserialize, Serialize};
 
@@ -79,8 +79,8 @@ pub struct Report {
     pub interface_drops: u64,
     /// None: no frame came.
     pub latency_ns: Option<Latency>,
-    /// Mean difference of consecutive frames' latencies, without its sign, ns (RFC 3393; RFC 1889's jitter is a smoothed
-    /// one). None: no two consecutive frames came.
+    /// Mean difference of consecutive frames' latencies, without its sign, ns (RFC 3393). None: no two consecutive frames
+    /// came.
     pub ipdv_mean_ns: Option<u64>,
 }
 

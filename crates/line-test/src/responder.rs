@@ -1,10 +1,11 @@
 //! The receiving end of a line: counts the streams of any sender, and answers.
 
+use crate::ethernet::Mac;
 use crate::message::{Answer, Description, Message};
+use crate::mix::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use crate::receiver::{Arrival, Receiver};
 use crate::report::Report;
 use crate::stamp::{Kind, Stamp};
-use crate::{Mac, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -44,14 +45,14 @@ impl Responder {
         Responder { description, streams: vec![], latest: 0, outbox: VecDeque::new(), drops: (0, 0) }
     }
 
-    /// Takes the numbers of frames that the kernel dropped for want of room and that the interface dropped, since the
-    /// end was opened.
+    /// Takes the numbers of frames that the kernel dropped for want of room and that the interface dropped, since the end
+    /// was opened.
     pub fn set_drops(&mut self, ring: u64, interface: u64) {
         self.drops = (ring, interface);
     }
 
-    /// Takes a frame: the sender's address, what stands behind addresses, tag and type, the tag's bytes, and the time of
-    /// arrival in ns since 1970.
+    /// Takes a frame: its sender, what stands behind addresses, tag and type, the tag's bytes, and the time of arrival in
+    /// ns since 1970.
     #[inline]
     pub fn handle_frame(&mut self, from: Mac, content: &[u8], tag_bytes: usize, at_ns: u64) {
         let Some(stamp) = Stamp::decode(content) else {

@@ -1,6 +1,6 @@
 //! Times at which frames are due: a constant rate, after a rise to it.
 
-use crate::LINE_OVERHEAD_BYTES;
+use crate::ethernet::LINE_OVERHEAD_BYTES;
 use units::{Rate, Span};
 
 const NS_PER_S: u128 = 1_000_000_000;
@@ -68,7 +68,7 @@ impl Schedule {
             Ok(sum) => (sum / rate, u128::from(sum % rate)),
             Err(_) => ((sum / u128::from(rate)) as u64, sum % u128::from(rate)),
         };
-        // What remains is in parts of the rate that holds now; while the rate rises, no more than 1 ns is wrong.
+        // The rest is in parts of the rate that holds now; while the rate rises, no more than 1 ns is wrong.
         (self.next_ns, self.fraction) = (self.next_ns + whole, rest);
         late_ns
     }

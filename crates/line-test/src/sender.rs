@@ -1,13 +1,13 @@
 //! The sending end of a line: one stream, from its announcement to the receiver's last answer.
 
 use crate::clock::{Clock, ClockEstimate};
+use crate::ethernet::{Mac, FCS_BYTES, LINE_OVERHEAD_BYTES};
 use crate::message::{Answer, Message};
 use crate::mix::Mix;
 use crate::report::{Report, Window};
 use crate::schedule::Schedule;
 use crate::spec::{StreamSpec, WrongSpec};
 use crate::stamp::{Kind, Stamp, STAMP_BYTES};
-use crate::{Mac, FCS_BYTES, LINE_OVERHEAD_BYTES};
 use bytes::Bytes;
 use serde::Serialize;
 use units::{Rate, Span};
@@ -92,7 +92,7 @@ pub struct Row {
     pub is_answered: bool,
 }
 
-/// What came of a stream.
+/// The result of a stream.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcome {
     /// The sender's counts.
@@ -176,8 +176,7 @@ impl Sender {
             .iter()
             .map(|(bytes, weight)| (u64::from(*bytes) + LINE_OVERHEAD_BYTES) * u64::from(*weight))
             .sum::<u64>();
-        let mean_line_ns =
-            u128::from(line_bytes) * 8_000_000_000 / u128::from(round) / u128::from(spec.rate_bps);
+        let mean_line_ns = u128::from(line_bytes) * 8_000_000_000 / u128::from(round) / u128::from(spec.rate_bps);
         let schedule = Schedule::new(Rate(spec.rate_bps), Span(spec.ramp_ns), now.steady_ns);
         Ok(Sender {
             mix,
@@ -410,8 +409,7 @@ impl Sender {
             self.drain(now);
             return None;
         }
-        let (kind, sequence) =
-            if is_rising { (Kind::Ramp, self.ramp_frames) } else { (Kind::Test, self.sent.frames) };
+        let (kind, sequence) = if is_rising { (Kind::Ramp, self.ramp_frames) } else { (Kind::Test, self.sent.frames) };
         let bytes = self.mix.size(sequence);
         let late_ns = self.schedule.take(bytes, now.steady_ns);
         if is_rising {
@@ -433,9 +431,7 @@ impl Sender {
         let retry_ns = self.asked.map(|_| self.retry_ns);
         match self.state {
             State::Announcing { next_ns, .. } | State::Asking { next_ns, .. } => Some(next_ns),
-            State::Sending => {
-                Some(self.schedule.next_ns().min(self.next_ask_ns).min(retry_ns.unwrap_or(u64::MAX)))
-            }
+            State::Sending => Some(self.schedule.next_ns().min(self.next_ask_ns).min(retry_ns.unwrap_or(u64::MAX))),
             State::Draining { until_ns } => Some(until_ns.min(retry_ns.unwrap_or(u64::MAX))),
             State::Done => None,
         }
@@ -446,7 +442,7 @@ impl Sender {
         std::mem::take(&mut self.rows)
     }
 
-    /// What came of the stream so far.
+    /// The result so far.
     pub fn outcome(&self) -> Outcome {
         let clock = self.clock.estimate();
         let received = self.received.clone().map(|report| Report {

@@ -1,8 +1,8 @@
 //! One stream, as its sender is told to send it.
 
+use crate::ethernet::{Mac, FCS_BYTES, HEADER_BYTES};
 use crate::mix::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use crate::pattern::Pattern;
-use crate::{Mac, FCS_BYTES, HEADER_BYTES};
 use serde::Deserialize;
 
 /// Highest rate, bit/s: that of 400 Gbit/s Ethernet.
@@ -29,7 +29,7 @@ pub struct StreamSpec {
     pub frames: Option<u64>,
     /// Time over which the rate rises before that, ns.
     pub ramp_ns: u64,
-    /// What the frames are filled with.
+    /// Pattern of the frames.
     pub payload: Pattern,
     /// Time between rows of the series, ns; None: no series.
     pub series_ns: Option<u64>,
@@ -138,7 +138,9 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_address() {
-        for text in ["", "02:00:00:00:00", "02:00:00:00:00:01:02", "02:00:00:00:00:0g", "0200:00:00:00:01", "+2:00:00:00:00:01"] {
+        for text in
+            ["", "02:00:00:00:00", "02:00:00:00:00:01:02", "02:00:00:00:00:0g", "0200:00:00:00:01", "+2:00:00:00:00:01"]
+        {
             assert_eq!(parse_mac(text), None, "{text}");
         }
     }

@@ -6,7 +6,7 @@ const MARK: u8 = 0xe1;
 const VERSION: u8 = 1;
 const CHECKED: usize = STAMP_BYTES - 4;
 
-/// What a frame is.
+/// A kind of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A frame of a stream, which is counted.
@@ -20,7 +20,7 @@ pub enum Kind {
 /// A stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
-    /// What the frame is.
+    /// Kind of the frame.
     pub kind: Kind,
     /// Number of its pattern; of a message, 0.
     pub pattern: u8,

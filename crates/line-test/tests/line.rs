@@ -9,8 +9,8 @@ pub const FAR: Mac = [2, 0, 0, 0, 0, 2];
 /// Time of day at the begin, ns since 1970.
 const DAY_NS: u64 = 1_790_000_000_000_000_000;
 
-/// What a line does to a frame of the stream: delays of the copies that arrive, ns, after the way's delay, and a place
-/// and mask of wrong bits.
+/// Fate of a frame on the line: delays of the copies that arrive, ns, after the way's delay, and a place and mask of
+/// wrong bits.
 #[derive(Clone, Debug, Default)]
 pub struct Fate {
     pub copies: Vec<u64>,

@@ -7,13 +7,13 @@ use ::bpf::Error as BpfFault;
 use congestion::{CompileError as CompileFault, Problem};
 use experiment::RunError;
 use kernel::KernelError;
+use line_net::LineError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::fmt::Display;
 use std::io;
-use line_net::LineError;
 use storage::disk::ReplayError;
 use storage_net::fc_port::FcPortError;
 

@@ -116,7 +116,7 @@ impl LinePort {
         text(&self.port.take_rows())
     }
 
-    /// What came of the stream so far. ValueError before the first one.
+    /// The result of the stream so far. ValueError before the first one.
     fn result(&self) -> PyResult<String> {
         text(&self.port.outcome().ok_or_else(|| error::value("no stream was begun"))?)
     }
@@ -147,9 +147,8 @@ impl LinePort {
 }
 
 fn mac(text: &str) -> PyResult<Mac> {
-    parse_mac(text).ok_or_else(|| {
-        error::value(format_args!("{text}: no Ethernet address; 02:00:00:00:00:01 would be one"))
-    })
+    parse_mac(text)
+        .ok_or_else(|| error::value(format_args!("{text}: no Ethernet address; 02:00:00:00:00:01 would be one")))
 }
 
 fn mac_text(address: Mac) -> String {

@@ -1,8 +1,8 @@
 //! A ring of blocks of frames (TPACKET_V3).
 
-use super::map::Map;
+use crate::frame::Frame;
+use crate::map::Map;
 use crate::socket::{get, set};
-use crate::way::Frame;
 use std::io;
 use std::mem::{offset_of, size_of, zeroed};
 use std::os::fd::OwnedFd;
@@ -41,7 +41,7 @@ impl ReceiveRing {
         };
         set(&fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         set(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
-        let map = Map::new(&fd, BLOCK_BYTES * BLOCKS, 0)?;
+        let map = Map::of(&fd, BLOCK_BYTES * BLOCKS, 0)?;
         Ok(ReceiveRing { map, fd, next: 0, drops: 0 })
     }
 
@@ -59,8 +59,9 @@ impl ReceiveRing {
             return 0;
         }
         // SAFETY: the kernel has filled the header in, and the block is this process's until its status says else.
-        let header: libc::tpacket_hdr_v1 =
-            unsafe { self.map.at(block + HEADER, size_of::<libc::tpacket_hdr_v1>()).cast::<libc::tpacket_hdr_v1>().read() };
+        let header: libc::tpacket_hdr_v1 = unsafe {
+            self.map.at(block + HEADER, size_of::<libc::tpacket_hdr_v1>()).cast::<libc::tpacket_hdr_v1>().read()
+        };
         let mut at = block + header.offset_to_first_pkt as usize;
         for _ in 0..header.num_pkts {
             // SAFETY: as above; the kernel aligns each frame's header.

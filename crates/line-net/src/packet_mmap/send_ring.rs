@@ -1,7 +1,7 @@
 //! A ring of frames to be sent (TPACKET_V2), filled once: a frame that is put changes its stamp and its length.
 
-use super::map::Map;
-use super::sending_socket;
+use crate::map::Map;
+use crate::packet_socket;
 use crate::socket::set;
 use line_test::{Due, STAMP_BYTES};
 use std::io;
@@ -15,6 +15,12 @@ const PLACES: usize = 1024;
 const DATA: usize = TPACKET_ALIGN(size_of::<libc::tpacket2_hdr>());
 const STATUS: usize = offset_of!(libc::tpacket2_hdr, tp_status);
 const LENGTH: usize = offset_of!(libc::tpacket2_hdr, tp_len);
+/// Bytes of a `virtio_net_hdr` before each frame: its length of headers is how many bytes the kernel copies.
+const VNET_BYTES: usize = 10;
+const HEADERS_LENGTH: usize = 2;
+/// Frames up to this long are copied as a whole. Of a longer one the kernel maps pages, which saves a copy where an
+/// adapter reads them, and costs a page each where another interface of this machine gets the frame.
+const COPIED_BYTES: usize = 2048;
 /// Bytes that the socket may have under way.
 const SEND_BYTES: libc::c_int = 64 << 20;
 
@@ -37,15 +43,16 @@ pub(super) struct SendRing {
 impl SendRing {
     /// A ring to an interface whose places hold a frame, the longest, with its stamp at an offset.
     pub fn new(index: i32, longest: &[u8], stamp_at: usize) -> io::Result<SendRing> {
-        let fd = sending_socket(index)?;
+        let fd = packet_socket::sending(index)?;
         set(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
         // Past the queueing discipline: what it drops would not be known. Not every interface has the way.
         let _ = set(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32);
         if set(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BYTES).is_err() {
             set(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BYTES)?;
         }
+        set(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1_i32)?;
         // A power of two, so that whole places fill a block of whole pages.
-        let place_bytes = (DATA + longest.len()).next_power_of_two().max(128);
+        let place_bytes = (DATA + VNET_BYTES + longest.len()).next_power_of_two().max(128);
         let block_bytes = (place_bytes * PLACES).min(1 << 16);
         let request = libc::tpacket_req {
             tp_block_size: block_bytes as u32,
@@ -54,9 +61,9 @@ impl SendRing {
             tp_frame_nr: PLACES as u32,
         };
         set(&fd, libc::SOL_PACKET, libc::PACKET_TX_RING, &request)?;
-        let map = Map::new(&fd, place_bytes * PLACES, 0)?;
+        let map = Map::of(&fd, place_bytes * PLACES, 0)?;
         for place in 0..PLACES {
-            let to = map.at(place * place_bytes + DATA, longest.len());
+            let to = map.at(place * place_bytes + DATA + VNET_BYTES, longest.len());
             // SAFETY: no place is the kernel's before its status says so; both parts are as long.
             unsafe { std::ptr::copy_nonoverlapping(longest.as_ptr(), to, longest.len()) };
         }
@@ -73,10 +80,15 @@ impl SendRing {
     #[inline]
     pub fn put(&mut self, due: &Due, tag_bytes: usize) {
         let place = self.next * self.place_bytes;
-        let to = self.map.at(place + DATA + self.stamp_at, STAMP_BYTES);
-        // SAFETY: the place is this process's; both parts are as long.
+        let length = due.bytes + tag_bytes;
+        let copied = if length <= COPIED_BYTES { length as u16 } else { 0 };
+        let headers = self.map.at(place + DATA + HEADERS_LENGTH, 2);
+        let to = self.map.at(place + DATA + VNET_BYTES + self.stamp_at, STAMP_BYTES);
+        // SAFETY: the place is this process's, and its parts have the lengths that are written.
+        unsafe { headers.cast::<u16>().write_unaligned(copied) };
+        // SAFETY: as above.
         unsafe { std::ptr::copy_nonoverlapping(due.stamp.as_ptr(), to, STAMP_BYTES) };
-        self.map.word(place + LENGTH).store((due.bytes + tag_bytes) as u32, Ordering::Relaxed);
+        self.map.word(place + LENGTH).store((VNET_BYTES + length) as u32, Ordering::Relaxed);
         self.map.word(place + STATUS).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
         self.next = (self.next + 1) % PLACES;
     }

@@ -1,7 +1,7 @@
 //! Memory that the kernel shares.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
@@ -19,12 +19,20 @@ unsafe impl Sync for Map {}
 
 impl Map {
     /// Maps so many bytes of a descriptor from an offset on.
-    pub fn new(fd: &OwnedFd, bytes: usize, offset: libc::off_t) -> io::Result<Map> {
+    pub fn of(fd: &OwnedFd, bytes: usize, offset: libc::off_t) -> io::Result<Map> {
+        Map::new(fd.as_raw_fd(), bytes, offset, libc::MAP_SHARED)
+    }
+
+    /// Memory of the process's own, which it shares with the kernel itself.
+    pub fn anonymous(bytes: usize) -> io::Result<Map> {
+        Map::new(-1, bytes, 0, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)
+    }
+
+    fn new(fd: RawFd, bytes: usize, offset: libc::off_t, flags: libc::c_int) -> io::Result<Map> {
         // SAFETY: the kernel chooses the place; the mapping lives until this is dropped.
         let start = unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-            libc::mmap(std::ptr::null_mut(), bytes, access, flags, fd.as_raw_fd(), offset)
+            libc::mmap(std::ptr::null_mut(), bytes, access, flags | libc::MAP_POPULATE, fd, offset)
         };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -47,7 +55,7 @@ impl Map {
     /// A word that the kernel writes too, aligned to four bytes.
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU32 {
-        assert!(offset % 4 == 0, "a word is aligned");
+        assert!(offset.is_multiple_of(4), "a word is aligned");
         // SAFETY: it lies within the mapping, whose start is that of a page, and all access to it is atomic.
         unsafe { &*self.at(offset, 4).cast::<AtomicU32>() }
     }
