@@ -1,4 +1,4 @@
-"""What a user may get wrong at `elephan line`: one line, exit code 2, and nothing is sent."""
+"""Wrong commands of `elephan line`: one line, exit code 2, and nothing is sent."""
 
 from __future__ import annotations
 
