@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -34,14 +34,28 @@ from elephan.cli.line_options import (
     check_report,
     facts_of,
 )
+from elephan.cli.options import (
+    Again,
+    Changes,
+    File,
+    Hosts,
+    MaxLoss,
+    MaxRtt,
+    MaxTime,
+    RateLimit,
+    StoreAt,
+    Yes,
+)
 from elephan.errors import InputError, RunError
 from elephan.units import duration, pluralize, rate, share
 
 if TYPE_CHECKING:
+    from elephan.line.methods.rfc6349 import TcpRun
     from elephan.line.page import Page
     from elephan.line.session import Session
     from elephan.line.tables import Table
     from elephan.line.trial import Outcome, Trial
+    from elephan.record import Record
 
 app = typer.Typer(help="Test methods that people know.", no_args_is_help=True)
 
@@ -375,6 +389,133 @@ def ber(
         more = bits_for(target, bound.errors)
         left = f"{more:.3g} bits without another error would show it" if more > bound.bits else "too few bits to tell"
         raise RunError(f"undecided: below {bound.upper:.2e} with 95 %, and the target is {target:g}; {left}")
+
+
+@app.command()
+def tcp(
+    file: File,
+    on: Annotated[str, typer.Option("--on", metavar="BACKEND", help="Where it runs: sim, kernel or hosts.")] = "sim",
+    set_: Changes = None,
+    bottleneck: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE",
+            help="Rate of the slowest line, as rfc2544 found it. Default: the scenario's.",
+            show_default=False,
+        ),
+    ] = None,
+    windows: Annotated[
+        str, typer.Option(metavar="LIST", help="Windows, of the bandwidth-delay product.")
+    ] = "25%,50%,100%,200%",
+    connections: Annotated[
+        str,
+        typer.Option(metavar="LIST", help="Connections that share the window; the windows are tried with the first."),
+    ] = "1,4",
+    least: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Fail where a window of 100 % or more has less than this share of the path's largest throughput.",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreAt = None,
+    again: Again = False,
+    hosts: Hosts = None,
+    rate_limit: RateLimit = None,
+    max_time: MaxTime = None,
+    max_rtt: MaxRtt = None,
+    max_loss: MaxLoss = None,
+    yes: Yes = False,
+    json_: AsJson = False,
+    report: ReportFile = None,
+) -> None:
+    """TCP throughput of a scenario's path by RFC 6349: by window and connections, with efficiency and buffer delay.
+
+    A light flow measures the baseline round-trip time, then each window has a run of the scenario's length. Its one
+    flow carries bulk data, its sweep is left out. Exit code 1 below --least.
+    """
+    from elephan import api
+    from elephan.cli.run import host_options
+    from elephan.line.figures import tcp_figures
+    from elephan.line.methods.rfc6349 import baseline, measure
+    from elephan.line.page import Page
+    from elephan.line.rates import PPM, parse_bit_rate, parse_share
+    from elephan.line.tables import tcp_tables
+    from elephan.sweep.progress import Bars
+
+    if on not in ("sim", "kernel", "hosts"):
+        raise InputError(f"--on {on}: one of sim, kernel, hosts is needed")
+    check_report(report)
+    shares = _list("--windows", windows, "%", "such as 25%,50%,100%,200%", 10_000)
+    numbers = _list("--connections", connections, "", "such as 1,4", 1000)
+    least_ppm = None if least is None else parse_share("--least", least)
+    rate_bps = None if bottleneck is None else parse_bit_rate("--bottleneck", bottleneck)
+    if rate_bps == 0:
+        raise InputError(f"--bottleneck {bottleneck}: a rate above 0 is needed")
+    options = host_options(on, hosts, rate_limit, max_time, max_rtt, max_loss, yes)
+    # The first of several runs asks for all of them.
+    agreed = None if options is None else replace(options, agreed=True)
+    asked = options
+    own = list(set_ or [])
+
+    def run(changes: Mapping[str, str]) -> Record:
+        nonlocal asked
+        keys = [*own, "sweep=", "run.repetitions=1", *(f"{key}={value}" for key, value in changes.items())]
+        done = api.run(file, keys, on=on, store=store, again=again, watcher=Bars(), hosts=asked, say=say)
+        asked = agreed
+        found: Record = done.records[0]
+        return found
+
+    path = baseline(run, rate_bps)
+    runs: list[TcpRun] = []
+    for one in measure(run, path, shares, numbers):
+        runs.append(one)
+        say(f"window of {_load(one)}: {rate(one.goodput_bps)}")
+    notes = list(dict.fromkeys(note for one in runs for note in one.notes))
+    if on == "hosts" and rate_bps is None:
+        notes.append("The bottleneck is the scenario's: what is expected of the path, and not measured (--bottleneck).")
+    failed = [
+        one
+        for one in runs
+        if least_ppm is not None and one.window_per_cent >= 100 and one.goodput_bps * PPM < path.ideal_bps * least_ppm
+    ]
+    best = max(runs, key=lambda one: one.goodput_bps)
+    of_all = f"{share(best.goodput_bps / path.ideal_bps)} of what the path could carry"
+    page = Page(
+        f"TCP throughput of {file.name} on {on}: RFC 6349",
+        f"TCP reaches {rate(best.goodput_bps)}, {of_all}, with a window of {_load(best)}.",
+        tcp_tables(path, runs),
+        tcp_figures(path, runs),
+        [("scenario", str(file)), ("backend", on), ("runs", ", ".join(one.record for one in runs))],
+        notes,
+    )
+    if json_:
+        of_path = {**asdict(path), "bdp_bytes": path.bdp_bytes, "ideal_bps": path.ideal_bps}
+        found = {"test": "tcp", "path": of_path, "passed": not failed, "results": runs, "notes": notes}
+        emit(json.dumps(found, indent=1, default=plain))
+    else:
+        show_page(page)
+    if report is not None:
+        write_page(page, report)
+    if failed:
+        below = ", ".join(f"{_load(one)}: {share(one.goodput_bps / path.ideal_bps)}" for one in failed)
+        raise RunError(f"TCP stays below {least} of what the path could carry, at windows of {below}")
+
+
+def _load(one: TcpRun) -> str:
+    return f"{one.window_per_cent} % over {pluralize(one.connections, 'connection')}"
+
+
+def _list(option: str, text: str, ending: str, example: str, most: int) -> list[int]:
+    """Return the whole numbers of a list. Raises `InputError`."""
+    numbers = []
+    for part in text.split(","):
+        number = part.strip().removesuffix(ending)
+        if not (part.strip().endswith(ending) and number.isdecimal() and 1 <= int(number[:9]) <= most):
+            raise InputError(f"{option} {text}: whole numbers of 1 to {most} are needed, {example}")
+        numbers.append(int(number))
+    return list(dict.fromkeys(numbers))
 
 
 class _Watch:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from elephan.line.methods.rfc2544 import LatencyAt, Loss, Result, Throughput
+from elephan.line.methods.rfc6349 import Path, TcpRun
 from elephan.line.methods.y1564 import Step
 from elephan.line.mix import Mix
 from elephan.line.soak import Soak
@@ -29,6 +30,7 @@ FRAME_RATE = Metric(
     "frame_bps", "rate of frames", "bit/s", rate, "higher", "Ethernet frames, without preamble and gap."
 )
 LATENCY = Metric("latency_s", "one-way latency", "s", duration, "lower", "By the clocks of both ends as compared.")
+GOODPUT = Metric("goodput_bps", "TCP throughput", "bit/s", rate, "higher", "Payload that arrived, in order.")
 LOSS = Metric("loss_ratio", "frames lost", "", lambda value: ratio(value or 0.0), "lower", "Share of frames sent.")
 
 
@@ -107,6 +109,22 @@ def y1564_figures(steps: Sequence[Step]) -> list[Figure]:
         if rows:
             figures += _over_time([(row.time_ns / 1e9, row) for row in rows], "")
     return figures
+
+
+def tcp_figures(path: Path, runs: Sequence[TcpRun]) -> list[Figure]:
+    """Return TCP's throughput by window, beside what the window and the path allow."""
+    first = [run for run in runs if run.connections == runs[0].connections]
+    if len(first) < 2:
+        return []
+    names = tuple((float(one), f"{one} %") for one in sorted({run.window_per_cent for run in first}))
+    lines = (
+        ("the path's maximum", 0, _line([(run.window_per_cent, path.ideal_bps) for run in first])),
+        ("the window allows", 1, _line([(run.window_per_cent, run.expected_bps) for run in first])),
+        ("measured", 2, _line([(run.window_per_cent, run.goodput_bps) for run in first])),
+    )
+    title, x = "TCP throughput by window", "window, of the bandwidth-delay product"
+    caption = "Payload; the maximum has every segment full and none sent twice (RFC 6349, 4.1)."
+    return [SweepFigure("tcp", title, caption, x, names, GOODPUT, lines, False, False)]
 
 
 def soak_figures(found: Soak) -> list[Figure]:

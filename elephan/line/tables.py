@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from elephan.line.methods.ber import CONFIDENCE, BitErrors, Bound
 from elephan.line.methods.rfc2544 import BackToBack, LatencyAt, Loss, Result, Throughput
+from elephan.line.methods.rfc6349 import TRANSFER_BYTES, Path, TcpRun
 from elephan.line.methods.y1564 import Check, Step
 from elephan.line.soak import Soak
 from elephan.line.text import error_text, ratio
 from elephan.line.trial import Verdict
-from elephan.units import NOTHING, count, duration, pluralize, rate, share
+from elephan.units import NOTHING, count, duration, plain, pluralize, rate, share, size
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,46 @@ def bound_row(what: str, bound: Bound) -> tuple[str, ...]:
     exact = f"{bound.rate:.2e}" if bound.errors else "0"
     below = f"{bound.upper:.2e}" if bound.bits else NOTHING
     return what, count(bound.errors), f"{bound.bits:.4g}", exact, below, f"{bound.lower:.2e}" if bound.errors else "0"
+
+
+def tcp_tables(path: Path, runs: Sequence[TcpRun]) -> list[Table]:
+    """Return the tables of TCP over a path: the path, and a row for each run."""
+    of_path = (
+        ("baseline round-trip time (3.2.1)", duration(path.rtt_s)),
+        ("bottleneck (3.2.2)", rate(path.bottleneck_bps)),
+        ("bandwidth-delay product (3.3)", size(path.bdp_bytes)),
+        ("MTU, payload of a segment", f"{path.mtu_bytes} B, {path.payload_bytes} B"),
+        ("largest TCP throughput (4.1)", rate(path.ideal_bps)),
+        (f"ideal time for {size(TRANSFER_BYTES)} (4.1)", duration(TRANSFER_BYTES * 8 / path.ideal_bps)),
+    )
+    rows = tuple(
+        (
+            f"{run.window_per_cent} %" + (f", {run.connections} connections" if run.connections > 1 else ""),
+            size(run.window_bytes),
+            rate(run.expected_bps),
+            rate(run.goodput_bps),
+            plain(run.transfer_time_ratio),
+            duration(run.transfer_s),
+            f"{run.efficiency * 100:.2f} %",
+            NOTHING if run.buffer_delay is None else share(max(0.0, run.buffer_delay)),
+        )
+        for run in runs
+    )
+    heads = (
+        "window",
+        "of each",
+        "window allows",
+        "throughput",
+        "transfer time ratio",
+        f"{size(TRANSFER_BYTES)} in",
+        "efficiency",
+        "buffer delay",
+    )
+    caption = (
+        "Windows are of the bandwidth-delay product. Transfer time ratio: actual by ideal time (4.1). Efficiency: "
+        "bytes that were not sent again (4.2). Buffer delay: increase of the round-trip time over the baseline (4.3)."
+    )
+    return [Table("The path (RFC 6349)", ("what", "value"), of_path), Table("TCP", heads, rows, caption)]
 
 
 def soak_tables(found: Soak) -> list[Table]:
