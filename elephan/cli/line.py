@@ -73,7 +73,7 @@ def receive(
 
     span_ns = None if length is None else parse_span("--duration", length)
     end, _ = Asked(interface, vlan=vlan, method=method, address=address, force=force).ends()
-    end = end.check()
+    end = end.check("receive")
     told: set[tuple[str, int]] = set()
 
     def tell(ended: bool) -> None:

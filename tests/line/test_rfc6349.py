@@ -65,7 +65,8 @@ def test_a_window_below_the_product_limits_as_expected(tmp_path: Path) -> None:
         # Whole segments fit the window, and the last bit of one takes its time on the line.
         assert one.goodput_bps == pytest.approx(part * RATE_BPS, rel=0.05) == one.expected_bps
         assert one.transfer_time_ratio == pytest.approx(path.ideal_bps / one.goodput_bps)
-        assert one.efficiency == 1.0 and one.buffer_delay == pytest.approx(0, abs=0.03)
+        # No queue: what is above the baseline is the wait of delayed ACKs.
+        assert one.efficiency == 1.0 and one.buffer_delay == pytest.approx(0, abs=0.1)
     assert whole.transfer_time_ratio == pytest.approx(1, abs=0.02)
     assert (shared.connections, shared.window_bytes) == (4, whole.window_bytes // 4)
     assert shared.transfer_time_ratio == pytest.approx(1, abs=0.02)
