@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from elephan.cli import line_test
 from elephan.cli.console import emit, say
 from elephan.cli.line_options import (
     Address,
@@ -26,14 +29,24 @@ from elephan.cli.line_options import (
     Vlan,
     Within,
     check_payload,
+    facts_of,
 )
+from elephan.cli.options import Group
 from elephan.errors import InputError, RunError
 from elephan.units import duration, pluralize, rate
+
+if TYPE_CHECKING:
+    from elephan.line.page import Page
+    from elephan.line.soak import Soak
+    from elephan.line.trial import Row
 
 app = typer.Typer(
     help="Prove a line with frames of one's own: send and receive, RFC 2544, service activation, bit errors, a soak.",
     no_args_is_help=True,
 )
+
+
+app.add_typer(line_test.app, name="test", cls=Group)
 
 
 @app.command()
@@ -51,16 +64,16 @@ def receive(
     """Be the receiver: answer senders, and count their streams, until a signal."""
     import time
 
-    from elephan.cli.line_text import received_text
     from elephan.core import native
     from elephan.line.rates import parse_span
     from elephan.line.session import SLICE_NS
+    from elephan.line.text import received_text
     from elephan.line.trial import received_of
     from elephan.signals import termination_requested
 
     span_ns = None if length is None else parse_span("--duration", length)
     end, _ = Asked(interface, vlan=vlan, method=method, address=address, force=force).ends()
-    end = end.check()
+    end = end.check("receive")
     told: set[tuple[str, int]] = set()
 
     def tell(ended: bool) -> None:
@@ -124,10 +137,10 @@ def send(
     Frames that the generator could not send in their time are counted apart from those that the line lost. Exit code 1
     where the line lost frames or changed bits.
     """
-    from elephan.cli.line_text import outcome_lines, row_text
     from elephan.line.mix import parse_mix
     from elephan.line.rates import parse_line, parse_rate, parse_span
     from elephan.line.session import STOPPED
+    from elephan.line.text import outcome_lines, row_text
     from elephan.line.trial import Trial
 
     if length is not None and number is not None:
@@ -175,3 +188,165 @@ def send(
         faults = [pluralize(lost, "frame") + " lost"] if lost else []
         faults += [pluralize(got.bit_errors, "bit error")] if got.bit_errors else []
         raise RunError(" and ".join(faults))
+
+
+@app.command()
+def soak(
+    interface: Interface,
+    length: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="Time to measure, such as 91h or 4d.", show_default=False)
+    ],
+    into: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Where series and report go; a soak in it goes on.", show_default=False),
+    ],
+    to: To = "auto",
+    far: Far = None,
+    line: LineRate = None,
+    rate_: Rate = "100%",
+    mix: MixOf = "paper",
+    every: Annotated[str, typer.Option(help="Interval of the series.")] = "10s",
+    target: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="Fail where the bit error rate is above it.", show_default=False),
+    ] = None,
+    payload: Payload = "crpat",
+    ramp: Ramp = "1s",
+    vlan: Vlan = None,
+    pcp: Pcp = None,
+    method: Method = None,
+    address: Address = None,
+    force: Force = False,
+    within: Within = "5s",
+    json_: AsJson = False,
+) -> None:
+    """Load the line for hours, with a point every 10 s, and report loss, bit errors and latency over all of it.
+
+    Each point is on the disk when the next one is measured. After Ctrl-C, a crash or a power cut the same command goes
+    on: the report says what was not measured in between. Exit code 1 where the line lost frames or changed bits.
+    """
+    from elephan.line.rates import parse_span
+    from elephan.line.soak import locked
+
+    check_payload(payload)
+    if target is not None and not 1e-18 <= target < 1:
+        raise InputError(f"--target {target:g}: 1e-18 or more and below 1 is needed, such as 1e-15")
+    asked = _Soak(
+        parse_span("--for", length),
+        into,
+        line,
+        rate_,
+        mix,
+        parse_span("--every", every, least_ns=10**8),
+        payload,
+        parse_span("--ramp", ramp, least_ns=0),
+        target,
+        json_,
+    )
+    from elephan.line.mix import parse_mix
+
+    parse_mix("--mix", mix)
+    with locked(into):
+        _soak(asked, Asked(interface, to, far, method, address, vlan, pcp, force, within))
+
+
+@dataclass(frozen=True)
+class _Soak:
+    """Options of a soak."""
+
+    span_ns: int
+    into: Path
+    line: str | None
+    rate: str
+    mix: str
+    series_ns: int
+    payload: str
+    ramp_ns: int
+    target: float | None
+    json: bool
+
+
+def _soak(asked: _Soak, ends: Asked) -> None:
+    """Go on with a soak, and write its report."""
+    from elephan.line import soak
+    from elephan.line.mix import parse_mix
+    from elephan.line.rates import parse_line, parse_rate
+    from elephan.line.session import STOPPED
+    from elephan.line.text import row_text
+
+    def on_row(row: Row) -> None:
+        if row.lost or row.bit_errors or row.left_out_frames or not row.is_answered:
+            say(row_text(row))
+
+    with ends.session() as session:
+        line_bps = parse_line("--line", asked.line, session.info["rate_bps"], ends.interface)
+        frames = parse_mix("--mix", asked.mix, session.mtu_bytes)
+        session.check("--mix", frames)
+        rate_bps = parse_rate("--rate", asked.rate, line_bps)
+        settings = soak.Settings(
+            session.to,
+            line_bps,
+            rate_bps,
+            frames.sizes,
+            frames.name,
+            asked.payload,
+            asked.series_ns,
+            ends.vlan,
+            ends.pcp,
+        )
+        length = duration(asked.span_ns / 1e9)
+        say(f"sending {frames} frames at {rate(rate_bps)} of the line, until {length} are measured")
+        facts = {"port": session.info, "receiver": session.far}
+        found = soak.measure(session.send, settings, asked.into, asked.span_ns, asked.ramp_ns, facts, on_row)
+        described = facts_of(session, line_bps, asked.payload, asked.ramp_ns)
+    page, faults = _soak_page(found, asked, described)
+    if asked.json:
+        parts = [
+            {"part": part.number, "start": part.start.isoformat(), "span_ns": part.span_ns, **dict(part.facts)}
+            for part in found.parts
+        ]
+        totals, (payload, whole) = found.totals(), found.totals().bounds
+        rates = {"payload": asdict(payload), "line": asdict(whole)}
+        summary = {**asdict(found.settings), "totals": asdict(totals), "bit_error_rate": rates, "parts": parts}
+        emit(json.dumps(summary, indent=1))
+    else:
+        line_test.show_page(page)
+    line_test.write_page(page, asked.into / "report.html")
+    last = found.parts[-1].outcome if found.parts else None
+    if last is not None and last.ended == STOPPED and found.span_ns < asked.span_ns:
+        say("stopped before its time; the same command goes on")
+        raise typer.Exit(130)
+    if last is not None and last.ended is not None and last.ended != STOPPED:
+        raise RunError(f"it was over before its time: {last.ended}; the same command goes on")
+    if faults:
+        raise RunError(", ".join(faults))
+
+
+def _soak_page(found: Soak, asked: _Soak, described: list[tuple[str, str]]) -> tuple[Page, list[str]]:
+    """Return the report's content, and the faults of the line."""
+    from elephan.line.figures import soak_figures
+    from elephan.line.notes import Notes
+    from elephan.line.page import Page
+    from elephan.line.tables import soak_tables
+
+    totals, bound = found.totals(), found.totals().bounds[1]
+    faults = [f"{pluralize(totals.line_lost, 'frame')} lost"] if totals.line_lost else []
+    faults += [pluralize(totals.bit_errors, "bit error")] if totals.bit_errors else []
+    if asked.target is not None and bound.upper > asked.target:
+        faults.append(f"bit error rate below {bound.upper:.2e} with 95 %, and the target is {asked.target:g}")
+    notes = Notes()
+    for part in found.parts:
+        if part.outcome is not None:
+            notes.add(part.outcome)
+    lines = notes.lines()
+    if totals.unanswered_rows:
+        what = pluralize(totals.unanswered_rows, "interval")
+        lines.append(f"The receiver did not answer in {what}: its counts of them are in the sums, not in the figures.")
+    if any(part.outcome is None for part in found.parts):
+        lines.append("A part was killed: it counts by its points, without those frames that were under way.")
+    lost = f"{pluralize(totals.line_lost, 'frame')} of {totals.sent:.4g} lost"
+    lead = f"{lost} in {duration(totals.span_ns / 1e9)}; bit error rate below {bound.upper:.2e} with 95 %."
+    title = f"Line {described[0][1].partition(',')[0]}: soak"
+    load = f"{found.settings.frames} frames at {rate(found.settings.rate_bps)} of the line"
+    facts = [*described, ("load", load)]
+    return Page(title, lead, soak_tables(found), soak_figures(found), facts, lines), faults

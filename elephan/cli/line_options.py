@@ -12,6 +12,7 @@ import typer
 
 from elephan.cli.console import say
 from elephan.errors import InputError
+from elephan.units import duration, rate
 
 if TYPE_CHECKING:
     from elephan.line.session import End, Session
@@ -172,3 +173,15 @@ def check_report(file: Path | None) -> Path | None:
     if reason is not None:
         raise InputError(f"--report {file}: cannot write there: {reason}")
     return file
+
+
+def facts_of(session: Session, line_bps: int, payload: str, ramp_ns: int) -> list[tuple[str, str]]:
+    """Return both ends and the load, for a report."""
+    near, there = session.info, session.far
+    return [
+        ("sender", f"{near['interface']}, {near['address']}, by {near['method']}, MTU {near['mtu_bytes']} B"),
+        ("receiver", f"{there['interface']}, {there['address']}, by {there['method']}, MTU {there['mtu_bytes']} B"),
+        ("rate of the line", rate(line_bps)),
+        ("payload", payload),
+        ("ramp", duration(ramp_ns / 1e9)),
+    ]

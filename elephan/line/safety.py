@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -115,12 +116,14 @@ def _of_table(route: Mapping[str, Any]) -> str:
     return f" of table {table}" if table not in (None, "main", "254") else ""
 
 
-def own_address(hardware: str | None, interface: str) -> str:
+def own_address(hardware: str | None, role: str) -> str:
     """Return the MAC address from which tests at an interface send: locally administered, the same each time.
 
-    Derived from the hardware's, so that two ends differ (IEEE 802, 8.2: the second bit of the first byte).
+    Derived from the hardware's, so that two ends differ, and from the role, so that an interface can send and receive
+    at once (IEEE 802, 8.2: the second bit of the first byte). Random where the hardware's is not known.
     """
-    digest = hashlib.sha256(f"elephan line {hardware or interface}".encode()).digest()
+    known = hardware or os.urandom(16).hex()
+    digest = hashlib.sha256(f"elephan line {role} {known}".encode()).digest()
     return ":".join(["02", *(f"{byte:02x}" for byte in digest[:5])])
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
@@ -41,15 +41,15 @@ class End:
     force: bool = False
     """Test an interface that is in use."""
 
-    def check(self) -> End:
-        """Return it with its address. Raises `InputError` for an interface that must not be tested."""
+    def check(self, role: Literal["send", "receive"]) -> End:
+        """Return it with its address for a role. Raises `InputError` for an interface that must not be tested."""
         if self.method is not None and self.method not in METHODS:
             raise InputError(f"--method {self.method}: {' or '.join(METHODS)} is needed")
         if self.vlan is not None and not 1 <= self.vlan <= 4094:
             raise InputError(f"--vlan {self.vlan}: 1 to 4094 is needed")
         given = None if self.address is None else safety.parse_own_address("--address", self.address)
         hardware = safety.check(self.interface, self.force)
-        return replace(self, address=given or safety.own_address(hardware, self.interface))
+        return replace(self, address=given or safety.own_address(hardware, role))
 
     def open(self, wait_for_termination: WaitForTermination) -> native.LinePort:
         """Return the port. Raises `RunError`."""
@@ -226,8 +226,8 @@ def opened(
     if far is not None and to is not None:
         raise InputError("--far and --to: one of the two is needed: --far is the receiver")
     wanted = None if to is None else safety.parse_address("--to", to)
-    end = end.check()
-    far = None if far is None else far.check()
+    end = end.check("send")
+    far = None if far is None else far.check("receive")
     interruption = Interruption(wait_for_termination)
     receiver = None
     port = end.open(interruption)

@@ -13,7 +13,15 @@ import numpy as np
 
 from elephan.report import end_labels
 from elephan.report.end_labels import End
-from elephan.report.figures import MOST_CURVES, DistributionFigure, Figure, LoadFigure, SweepFigure, TimeFigure
+from elephan.report.figures import (
+    MOST_CURVES,
+    DistributionFigure,
+    Figure,
+    HistogramFigure,
+    LoadFigure,
+    SweepFigure,
+    TimeFigure,
+)
 from elephan.report.timeline import Line
 
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B0609A", "#B98500", "#3A9BD6", "#6B6B6B", "#8C3B1A")
@@ -103,6 +111,8 @@ def _draw(drawing: Any, figure: Figure, ink: Ink) -> None:
             _draw_distribution(axes, figure, ink)
         case LoadFigure():
             _draw_load(axes, figure, ink)
+        case HistogramFigure():
+            _draw_histogram(axes, figure, ink)
     if not ink.themed:
         axes.set_title(figure.title, loc="left", color=ink.text, fontsize=11, fontweight="bold", pad=10)
         _legend(drawing, axes, ink)
@@ -195,7 +205,7 @@ def _draw_time(axes: Any, figure: TimeFigure, ink: Ink) -> None:
             color=ink.muted,
             fontsize=7.5,
         )
-    axes.set_xlabel("time, s", color=ink.muted, loc="right", labelpad=1)
+    axes.set_xlabel(f"time, {figure.time_unit}", color=ink.muted, loc="right", labelpad=1)
     _vertical(axes, figure.show, figure.log)
     ends = [
         End(curve.label, ink.curve(curve.colour), curve_id(curve.colour, number), *_end(curve.line))
@@ -235,6 +245,25 @@ def _draw_distribution(axes: Any, figure: DistributionFigure, ink: Ink) -> None:
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[2, 2.5, 5]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
+
+
+def _draw_histogram(axes: Any, figure: HistogramFigure, ink: Ink) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    low, high = figure.edges[0], figure.edges[-1]
+    axes.bar(
+        figure.edges[:-1],
+        figure.shares,
+        width=[0.92 * (end - start) for start, end in zip(figure.edges, figure.edges[1:], strict=False)],
+        align="edge",
+        color=ink.curve(0),
+    )
+    axes.set_xlim(low, high)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(_shown(figure.show))
+    axes.set_ylim(0, 1.02 * max(figure.shares))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 100:.4g}%"))
 
 
 def _draw_load(axes: Any, figure: LoadFigure, ink: Ink) -> None:

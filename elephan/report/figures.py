@@ -70,6 +70,8 @@ class TimeFigure:
     """End of the time axis."""
     events: tuple[tuple[float, str], ...] = ()
     """Changes of the path: time in s and what changed."""
+    time_unit: str = "s"
+    """Unit of all times."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,20 @@ class LoadFigure:
     y_log: bool
 
 
-Figure = TimeFigure | SweepFigure | DistributionFigure | LoadFigure
+@dataclass(frozen=True)
+class HistogramFigure:
+    """Values by intervals of equal width: the share of all that lies in each."""
+
+    key: str
+    title: str
+    caption: str
+    show: Callable[[float | None], str]
+    edges: tuple[float, ...]
+    """Ascending, one more than intervals."""
+    shares: tuple[float, ...]
+
+
+Figure = TimeFigure | SweepFigure | DistributionFigure | LoadFigure | HistogramFigure
 
 
 @dataclass(frozen=True)

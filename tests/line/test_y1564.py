@@ -58,6 +58,12 @@ def test_without_an_excess_rate_125_per_cent_are_sent() -> None:
     assert MIX.frame_bps(line.trials[4].rate_bps) == pytest.approx(125e6, rel=1e-6)
 
 
+def test_a_line_without_room_for_more_has_no_policing_step() -> None:
+    whole = replace(SERVICE, cir_bps=MIX.frame_bps(GIGABIT), eir_bps=0)
+    steps = list(y1564.measure(Line(GIGABIT).run, whole, replace(PLAN, line_bps=GIGABIT)))
+    assert [step.name for step in steps][-2:] == ["CIR 100 %", "performance"] and all(step.passed for step in steps)
+
+
 def test_the_clocks_error_leaves_a_delay_undecided() -> None:
     agreed = replace(SERVICE, delay_ns=1_000_500)
     # 1 ms of the line, and clocks that are known to 2 us, to 100 ns, or not at all.

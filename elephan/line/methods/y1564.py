@@ -59,6 +59,8 @@ class Plan:
     payload: str = "crpat"
     ramp_ns: int = RAMP_NS
     drain_ns: int = DRAIN_NS
+    line_bps: int | None = None
+    """Rate of the line: the policing step is left out where it does not have the rate for it; None: any."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Step:
 def measure(run: Run, service: Service, plan: Plan, on_trial: OnTrial | None = None) -> Iterator[Step]:
     """Yield each step; the performance test only follows a configuration test without a failed step."""
     failed = False
-    for name, rate_bps, committed_bps, most_bps in steps_of(service):
+    for name, rate_bps, committed_bps, most_bps in steps_of(service, plan.line_bps):
         trial = _trial(service, plan, rate_bps, plan.step_ns)
         outcome = _run(run, trial, name, on_trial)
         step = Step(
@@ -123,7 +125,7 @@ def measure(run: Run, service: Service, plan: Plan, on_trial: OnTrial | None = N
     yield Step("performance", service.cir_bps, outcome.frame_bps, outcome, tuple(checks), outcome.clock)
 
 
-def steps_of(service: Service) -> list[tuple[str, int, int, int | None]]:
+def steps_of(service: Service, line_bps: int | None = None) -> list[tuple[str, int, int, int | None]]:
     """Return the configuration test: names, rates sent, that must arrive, and at most may arrive (None: any)."""
     cir, eir = service.cir_bps, service.eir_bps
     steps: list[tuple[str, int, int, int | None]] = [
@@ -132,7 +134,8 @@ def steps_of(service: Service) -> list[tuple[str, int, int, int | None]]:
     if eir:
         steps.append(("CIR + EIR", cir + eir, cir, None))
     over = cir + eir * POLICING_PER_CENT // 100 if eir else cir * POLICING_PER_CENT // 100
-    steps.append(("policing", over, cir, cir + eir))
+    if line_bps is None or service.mix.line_bps(over) <= line_bps:
+        steps.append(("policing", over, cir, cir + eir))
     return steps
 
 

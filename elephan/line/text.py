@@ -36,7 +36,7 @@ def received_text(got: Received, sent_frames: int | None = None) -> str:
     errors = f"{count(got.bit_errors)} bit errors"
     if got.bit_errors:
         errors += f" in {pluralize(got.errored_frames, 'frame')}"
-    parts.append(f"{errors} in {digits(got.bits_checked)} bits" if got.bits_checked else errors)
+    parts.append(f"{errors} in {got.bits_checked:.4g} bits" if got.bits_checked else errors)
     if got.bad_headers:
         parts.append(pluralize(got.bad_headers, "bad header"))
     text = ", ".join(parts)

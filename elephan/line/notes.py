@@ -1,0 +1,57 @@
+"""Limits of a line test that its reader has to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from elephan.line.trial import Outcome, Verdict
+from elephan.units import count, duration, pluralize
+
+
+@dataclass
+class Notes:
+    """Faults of both ends over all trials."""
+
+    trials: int = 0
+    generator_trials: int = 0
+    left_out: int = 0
+    receiver_trials: int = 0
+    ring_drops: int = 0
+    late: int = 0
+    late_max_ns: int = 0
+    has_clock: bool = True
+
+    def add(self, outcome: Outcome) -> None:
+        """Take a trial."""
+        self.trials += 1
+        self.generator_trials += bool(outcome.sent.left_out_frames)
+        self.left_out += outcome.sent.left_out_frames
+        self.late += outcome.sent.late_frames
+        self.late_max_ns = max(self.late_max_ns, outcome.sent.late_max_ns if outcome.sent.late_frames else 0)
+        if outcome.received is not None:
+            self.receiver_trials += outcome.verdict is Verdict.RECEIVER
+            self.ring_drops += outcome.received.ring_drops
+            self.has_clock &= outcome.clock is not None or outcome.received.latency_ns is None
+
+    def lines(self) -> list[str]:
+        """Return them as sentences."""
+        found = []
+        if self.left_out:
+            trials = pluralize(self.generator_trials, "trial")
+            found.append(
+                f"The generator could not send {count(self.left_out)} frames in their time, in {trials} of "
+                f"{self.trials}, and left them out: it does not know what the line does at those rates."
+            )
+        if self.ring_drops:
+            found.append(
+                f"The receiver's kernel dropped {count(self.ring_drops)} frames for want of room: they are not lost by "
+                "the line."
+            )
+        if self.late:
+            found.append(
+                f"{count(self.late)} frames left late, by up to {duration(self.late_max_ns / 1e9)}: frames behind a "
+                "late one are nearer to each other than asked for."
+            )
+        if not self.has_clock:
+            found.append("The clocks of both ends were not compared: the error of one-way latencies is not known.")
+        return found
