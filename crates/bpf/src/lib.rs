@@ -3,8 +3,8 @@
 //! The crate opens an object from memory and sets its constants ([`ObjectFile`]), loads it and runs its programs
 //! ([`LoadedObject`]), registers a congestion control with or without a link ([`Settings`], [`Registration`]), lists
 //! and unregisters the controls in the kernel ([`registered()`]), reads and writes maps ([`Map`]) and ring buffers
-//! ([`Records`]), hands an interface's frames to AF_XDP sockets ([`XdpRedirect`]). It does not choose names, decide what
-//! may be touched, explain the verifier's log. Its callers do.
+//! ([`Records`]), hands an interface's frames to AF_XDP sockets ([`XdpRedirect`]). It does not choose names, decide
+//! what may be touched, explain the verifier's log. Its callers do.
 //!
 //! **Invariant: nothing is pinned. Of all that it makes in the kernel only a control that was told to stay
 //! ([`Registration::keep`]) outlives the process.**

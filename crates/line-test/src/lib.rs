@@ -7,8 +7,8 @@
 //! Times of frames are those of the clock of the day (ns since 1970), which two machines may share; how far they do is
 //! a [`Clock`].
 //!
-//! **Invariant: a frame that the generator did not send is in no number of its stream, so that what a receiver misses is
-//! the line's loss or its own kernel's, which is counted apart.**
+//! **Invariant: a frame that the generator did not send is in no number of its stream, so that what a receiver misses
+//! is the line's loss or its own kernel's, which is counted apart.**
 
 mod clock;
 mod ethernet;

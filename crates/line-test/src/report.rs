@@ -79,8 +79,8 @@ pub struct Report {
     pub interface_drops: u64,
     /// None: no frame came.
     pub latency_ns: Option<Latency>,
-    /// Mean difference of consecutive frames' latencies, without its sign, ns (RFC 3393). None: no two consecutive frames
-    /// came.
+    /// Mean difference of consecutive frames' latencies, without its sign, ns (RFC 3393). None: no two consecutive
+    /// frames came.
     pub ipdv_mean_ns: Option<u64>,
 }
 

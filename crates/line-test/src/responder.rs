@@ -45,14 +45,14 @@ impl Responder {
         Responder { description, streams: vec![], latest: 0, outbox: VecDeque::new(), drops: (0, 0) }
     }
 
-    /// Takes the numbers of frames that the kernel dropped for want of room and that the interface dropped, since the end
-    /// was opened.
+    /// Takes the numbers of frames that the kernel dropped for want of room and that the interface dropped, since the
+    /// end was opened.
     pub fn set_drops(&mut self, ring: u64, interface: u64) {
         self.drops = (ring, interface);
     }
 
-    /// Takes a frame: its sender, what stands behind addresses, tag and type, the tag's bytes, and the time of arrival in
-    /// ns since 1970.
+    /// Takes a frame: its sender, what stands behind addresses, tag and type, the tag's bytes, and the time of arrival
+    /// in ns since 1970.
     #[inline]
     pub fn handle_frame(&mut self, from: Mac, content: &[u8], tag_bytes: usize, at_ns: u64) {
         let Some(stamp) = Stamp::decode(content) else {
