@@ -108,8 +108,8 @@ mod tests {
     use super::*;
 
     const TEXT: &str = r#"{"to": "02:00:00:00:00:0A", "stream": 1, "sizes": [[1518, 9], [64, 1]],
-        "rate_bps": 1000000000, "duration_ns": 1000000000, "frames": null, "ramp_ns": 0, "payload": "cjpat", "series_ns": null, "drain_ns": 0,
-        "pcp": null}"#;
+        "rate_bps": 1000000000, "duration_ns": 1000000000, "frames": null, "ramp_ns": 0, "payload": "cjpat",
+        "series_ns": null, "drain_ns": 0, "pcp": null}"#;
 
     fn fault(change: impl FnOnce(&mut StreamSpec)) -> String {
         let mut spec = StreamSpec::from_json(TEXT).unwrap();
