@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -61,6 +62,9 @@ app = typer.Typer(help="Test methods that people know.", no_args_is_help=True)
 
 T = TypeVar("T")
 
+LONGEST_NS = 7 * 86400 * 10**9
+"""Longest test that `ber` begins by itself: a soak keeps what it has when it is interrupted."""
+
 Drain = Annotated[str, typer.Option(help="Wait for late frames after each trial (RFC 2544, 23: 2s).")]
 
 
@@ -115,7 +119,7 @@ def rfc2544(
     result then is "at least". Exit code 1 where a size has no throughput at all, or one below --least.
     """
     from elephan.line.figures import rfc2544_figures
-    from elephan.line.methods.rfc2544 import TESTS, Plan, Result, Throughput, measure, span_ns
+    from elephan.line.methods.rfc2544 import RESULTS, TESTS, Plan, Result, Throughput, measure, span_ns
     from elephan.line.mix import Mix, parse_sizes
     from elephan.line.page import Page
     from elephan.line.rates import PPM, parse_line, parse_share, parse_span
@@ -169,7 +173,8 @@ def rfc2544(
         facts,
         watch.notes.lines(),
     )
-    _show("rfc2544", session, line_bps, results, page, not failed and not stopped, json_, report)
+    named = [{"test": RESULTS[type(one)], **_plain(one)} for one in results]
+    _show("rfc2544", session, line_bps, named, page, not failed and not stopped, json_, report)
     if stopped:
         say("stopped before its time")
         raise typer.Exit(130)
@@ -359,6 +364,9 @@ def ber(
         session.check("--mix", frames)
         # A part more: the last frames may leave late.
         span_ns = own_ns or span_ns_for(target, frames, rate_bps) * 1001 // 1000 + 1
+        if own_ns is None and span_ns > LONGEST_NS:
+            takes = f"{span_ns / 86400e9:,.0f} days at {rate(rate_bps)} of the line"
+            raise InputError(f"--target {target:g}: it takes {takes}; name a --duration, or use elephan line soak")
         say(f"sending {frames} frames at {rate(rate_bps)} of the line for {duration(span_ns / 1e9)}")
         outcome = session.send(Trial(frames, rate_bps, span_ns, payload=payload, ramp_ns=ramp_ns, pcp=pcp))
         facts = facts_of(session, line_bps, payload, ramp_ns)
@@ -493,7 +501,7 @@ def tcp(
     if json_:
         of_path = {**asdict(path), "bdp_bytes": path.bdp_bytes, "ideal_bps": path.ideal_bps}
         found = {"test": "tcp", "path": of_path, "passed": not failed, "results": runs, "notes": notes}
-        emit(json.dumps(found, indent=1, default=plain))
+        emit(as_json(found))
     else:
         show_page(page)
     if report is not None:
@@ -568,7 +576,7 @@ def _show(
             "results": results,
             "notes": page.notes,
         }
-        emit(json.dumps(whole, indent=1, default=plain))
+        emit(as_json(whole))
     else:
         show_page(page)
     if report is not None:
@@ -606,10 +614,18 @@ def write_page(page: Page, file: Path) -> None:
     say(f"{paths[0]}, {pluralize(len(paths) - 1, 'figure')} beside it")
 
 
-def plain(value: Any) -> Any:
-    """Return a value that JSON has."""
+def as_json(value: Any) -> str:
+    """Return results as JSON; what is not known or not finite is null."""
+    return json.dumps(_plain(value), indent=1, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name.lower()
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"{type(value)} is no JSON")
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
