@@ -177,8 +177,8 @@ def bound_row(what: str, bound: Bound) -> tuple[str, ...]:
 def tcp_tables(path: Path, runs: Sequence[TcpRun]) -> list[Table]:
     """Return the tables of TCP over a path: the path, and a row for each run."""
     of_path = (
-        ("baseline round-trip time (3.2.1)", duration(path.rtt_s)),
-        ("bottleneck (3.2.2)", rate(path.bottleneck_bps)),
+        ("baseline round-trip time (3.2)", duration(path.rtt_s)),
+        ("bottleneck (3.2)", rate(path.bottleneck_bps)),
         ("bandwidth-delay product (3.3)", size(path.bdp_bytes)),
         ("MTU, payload of a segment", f"{path.mtu_bytes} B, {path.payload_bytes} B"),
         ("largest TCP throughput (4.1)", rate(path.ideal_bps)),
