@@ -190,10 +190,8 @@ def send(
     got = outcome.received
     if got is None:
         raise RunError(f"{session.to}: the receiver gave no counts: does elephan line receive still run there?")
-    # Frames that the receiver's own kernel dropped are not the line's.
-    lost = max(0, got.lost - got.ring_drops)
-    if lost or got.bit_errors:
-        faults = [pluralize(lost, "frame") + " lost"] if lost else []
+    if got.line_lost or got.bit_errors:
+        faults = [pluralize(got.line_lost, "frame") + " lost"] if got.line_lost else []
         faults += [pluralize(got.bit_errors, "bit error")] if got.bit_errors else []
         raise RunError(" and ".join(faults))
 
@@ -287,7 +285,7 @@ def _soak(asked: _Soak, ends: Asked) -> None:
     def on_row(row: Row) -> None:
         nonlocal measured, sent, lost
         sent, lost = sent + row.sent, lost + row.lost
-        if row.lost or row.bit_errors or row.left_out_frames or not row.is_answered:
+        if row.lost or row.bit_errors or not row.is_answered:
             say(row_text(row))
         if row.time_ns // PROGRESS_NS > measured:
             measured = row.time_ns // PROGRESS_NS

@@ -82,6 +82,16 @@ def test_a_generator_below_the_least_share_leaves_it_undecided(
     assert run(capsys, *QUICK, "--tests", "throughput")[0] == 0
 
 
+def test_a_generator_may_leave_out_a_share(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Port, "line", Line(10**9, generator_bps=999_000_000))
+    quick = [*QUICK, "--tests", "throughput", "--least", "100%"]
+    code, _, err = run(capsys, *quick)
+    # The first trial is repeated twice.
+    assert code == 1 and err.count("again: 64 B at 1.00 Gbit/s: generator's limit") == 2
+    code, _, err = run(capsys, *quick, "--left-out", "0.2%")
+    assert code == 0 and "note: The generator could not send" in err and "again" not in err
+
+
 def test_a_service_beyond_the_line_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     service = ["line", "test", "y1564", "eth1", "--mix", "512"]
     code, _, err = run(capsys, *service, "--cir", "990Mbit/s")
@@ -112,6 +122,10 @@ def test_bit_errors_pass_fail_or_stay_undecided(
     assert code == 0 and "The bit error rate is below 9.99e-13 with 95 %: 0 errors" in out
     code, _, err = run(capsys, *bits, "1e-12", "--duration", "1s")
     assert code == 1 and "undecided: below 3.04e-09 with 95 %" in err and "3e+12 bits without another error" in err
+    # A generator that leaves a fifth out sends the rest in further streams.
+    monkeypatch.setattr(Port, "line", Line(10**9, generator_bps=800_000_000))
+    code, _, err = run(capsys, *bits, "1e-10")
+    assert code == 0 and 2 <= err.count("sending paper frames") <= 5
     code, _, err = run(capsys, *bits, "1e-17")
     assert code == 2 and "name a --duration, or use elephan line soak" in err
     monkeypatch.setattr(Port, "line", Line(10**9, bit_errors_per=10**9))
