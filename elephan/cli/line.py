@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from elephan.line.soak import Soak
     from elephan.line.trial import Row
 
+PROGRESS_NS = 3600 * 10**9
+"""Time between two lines about a soak without faults."""
+TELL_S = 2.0
+"""Time between two looks for streams that are over: a list of thousands takes the receiver's time."""
+
 app = typer.Typer(
     help="Prove a line with frames of one's own: send and receive, RFC 2544, service activation, bit errors, a soak.",
     no_args_is_help=True,
@@ -90,9 +95,12 @@ def receive(
         say(f"{interface}: {info['method']} ({info['reason']}), receives at {info['address']}")
         end_s = None if span_ns is None else time.monotonic() + span_ns / 1e9
         try:
+            told_s = time.monotonic()
             while end_s is None or time.monotonic() < end_s:
                 port.serve(SLICE_NS)
-                tell(ended=False)
+                if time.monotonic() - told_s > TELL_S:
+                    tell(ended=False)
+                    told_s = time.monotonic()
         except native.Stopped:
             pass
         except OSError as error:
@@ -182,10 +190,8 @@ def send(
     got = outcome.received
     if got is None:
         raise RunError(f"{session.to}: the receiver gave no counts: does elephan line receive still run there?")
-    # Frames that the receiver's own kernel dropped are not the line's.
-    lost = max(0, got.lost - got.ring_drops)
-    if lost or got.bit_errors:
-        faults = [pluralize(lost, "frame") + " lost"] if lost else []
+    if got.line_lost or got.bit_errors:
+        faults = [pluralize(got.line_lost, "frame") + " lost"] if got.line_lost else []
         faults += [pluralize(got.bit_errors, "bit error")] if got.bit_errors else []
         raise RunError(" and ".join(faults))
 
@@ -274,9 +280,16 @@ def _soak(asked: _Soak, ends: Asked) -> None:
     from elephan.line.session import STOPPED
     from elephan.line.text import row_text
 
+    measured = sent = lost = 0
+
     def on_row(row: Row) -> None:
-        if row.lost or row.bit_errors or row.left_out_frames or not row.is_answered:
+        nonlocal measured, sent, lost
+        sent, lost = sent + row.sent, lost + row.lost
+        if row.lost or row.bit_errors or not row.is_answered:
             say(row_text(row))
+        if row.time_ns // PROGRESS_NS > measured:
+            measured = row.time_ns // PROGRESS_NS
+            say(f"{duration(row.time_ns / 1e9)}: {sent:.4g} frames sent, {pluralize(lost, 'frame')} lost")
 
     with ends.session() as session:
         line_bps = parse_line("--line", asked.line, session.info["rate_bps"], ends.interface)
@@ -308,7 +321,7 @@ def _soak(asked: _Soak, ends: Asked) -> None:
         totals, (payload, whole) = found.totals(), found.totals().bounds
         rates = {"payload": asdict(payload), "line": asdict(whole)}
         summary = {**asdict(found.settings), "totals": asdict(totals), "bit_error_rate": rates, "parts": parts}
-        emit(json.dumps(summary, indent=1))
+        emit(line_test.as_json(summary))
     else:
         line_test.show_page(page)
     line_test.write_page(page, asked.into / "report.html")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass, replace
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -61,6 +62,19 @@ app = typer.Typer(help="Test methods that people know.", no_args_is_help=True)
 
 T = TypeVar("T")
 
+LONGEST_NS = 7 * 86400 * 10**9
+"""Longest stream that `ber` begins by itself: a soak keeps what it has when it is interrupted."""
+LEAST_NS = 10**8
+"""Shortest further stream of `ber`."""
+STREAMS = 5
+"""Most streams of `ber`."""
+
+Tries = Annotated[
+    int, typer.Option(min=1, help="Trials at one rate, until one is not limited by generator or receiver.")
+]
+LeftOut = Annotated[
+    str, typer.Option(metavar="SHARE", help="Frames that the generator may leave out in a trial that counts.")
+]
 Drain = Annotated[str, typer.Option(help="Wait for late frames after each trial (RFC 2544, 23: 2s).")]
 
 
@@ -100,6 +114,8 @@ def rfc2544(
     payload: Payload = "crpat",
     ramp: Ramp = "1s",
     drain: Drain = "2s",
+    tries: Tries = 3,
+    left_out: LeftOut = "0%",
     vlan: Vlan = None,
     pcp: Pcp = None,
     method: Method = None,
@@ -111,11 +127,12 @@ def rfc2544(
 ) -> None:
     """Throughput, latency, frame loss and back-to-back frames by RFC 2544, for each frame size.
 
-    A trial in which the generator left frames out, or the receiver's kernel dropped some, says nothing of the line: a
-    result then is "at least". Exit code 1 where a size has no throughput at all, or one below --least.
+    A trial in which the generator left frames out, or the receiver dropped what was lost, says nothing of the line: it
+    is repeated, and if it stays so the result is "at least". Exit code 1 where a size has no throughput at all, or one
+    below --least.
     """
     from elephan.line.figures import rfc2544_figures
-    from elephan.line.methods.rfc2544 import TESTS, Plan, Result, Throughput, measure, span_ns
+    from elephan.line.methods.rfc2544 import RESULTS, TESTS, Plan, Result, Throughput, measure, span_ns
     from elephan.line.mix import Mix, parse_sizes
     from elephan.line.page import Page
     from elephan.line.rates import PPM, parse_line, parse_share, parse_span
@@ -130,6 +147,7 @@ def rfc2544(
     check_report(report)
     parse_sizes("--sizes", sizes, 1500)
     least_ppm = None if least is None else parse_share("--least", least)
+    allowed_ppm = parse_share("--left-out", left_out, least_ppm=0)
     plan = Plan(
         1,
         payload,
@@ -151,8 +169,8 @@ def rfc2544(
             session.check("--sizes", Mix.of(size))
         plan = replace(plan, line_bps=line_bps)
         say(f"this takes at most {duration(span_ns(lengths, plan, wanted) / 1e9)}")
-        watch = _Watch()
-        stopped = watch.collect(measure(session.run, lengths, plan, wanted, watch.on_trial), results)
+        watch = _Watch(tries, allowed_ppm)
+        stopped = watch.collect(measure(watch.patient(session.run), lengths, plan, wanted, watch.on_trial), results)
         facts = facts_of(session, line_bps, payload, plan.ramp_ns)
     throughputs = [one for one in results if isinstance(one, Throughput)]
     failed = [
@@ -169,7 +187,8 @@ def rfc2544(
         facts,
         watch.notes.lines(),
     )
-    _show("rfc2544", session, line_bps, results, page, not failed and not stopped, json_, report)
+    named = [{"test": RESULTS[type(one)], **_plain(one)} for one in results]
+    _show("rfc2544", session, line_bps, named, page, not failed and not stopped, json_, report)
     if stopped:
         say("stopped before its time")
         raise typer.Exit(130)
@@ -222,6 +241,8 @@ def y1564(
     payload: Payload = "crpat",
     ramp: Ramp = "1s",
     drain: Drain = "2s",
+    tries: Tries = 3,
+    left_out: LeftOut = "0%",
     vlan: Vlan = None,
     pcp: Pcp = None,
     method: Method = None,
@@ -246,6 +267,7 @@ def y1564(
     check_payload(payload)
     check_report(report)
     parse_mix("--mix", mix)
+    allowed_ppm = parse_share("--left-out", left_out, least_ppm=0)
     cir_bps, eir_bps = parse_bit_rate("--cir", cir), parse_bit_rate("--eir", eir)
     if not cir_bps:
         raise InputError(f"--cir {cir}: a rate above 0 is needed")
@@ -276,8 +298,8 @@ def y1564(
                     f"{option}: {rate(frame_bps)} of {frames} frames; the line carries at most {most} of them"
                 )
         plan = replace(plan, line_bps=line_bps)
-        watch = _Watch()
-        stopped = watch.collect(measure(session.run, service, plan, watch.on_trial), steps)
+        watch = _Watch(tries, allowed_ppm)
+        stopped = watch.collect(measure(watch.patient(session.run), service, plan, watch.on_trial), steps)
         facts = facts_of(session, line_bps, payload, plan.ramp_ns)
         facts += [("CIR, EIR", f"{rate(cir_bps)}, {rate(eir_bps)} of {frames} frames")]
     notes = watch.notes.lines()
@@ -357,16 +379,29 @@ def ber(
         rate_bps = parse_rate("--rate", rate_, line_bps)
         frames = parse_mix("--mix", mix, session.mtu_bytes)
         session.check("--mix", frames)
-        # A part more: the last frames may leave late.
+        # A part more, for the last frames: whole ones are sent.
         span_ns = own_ns or span_ns_for(target, frames, rate_bps) * 1001 // 1000 + 1
-        say(f"sending {frames} frames at {rate(rate_bps)} of the line for {duration(span_ns / 1e9)}")
-        outcome = session.send(Trial(frames, rate_bps, span_ns, payload=payload, ramp_ns=ramp_ns, pcp=pcp))
+        if own_ns is None and span_ns > LONGEST_NS:
+            takes = f"{span_ns / 86400e9:,.0f} days at {rate(rate_bps)} of the line"
+            raise InputError(f"--target {target:g}: it takes {takes}; name a --duration, or use elephan line soak")
+        outcomes: list[Outcome] = []
+        for _ in range(1 if own_ns else STREAMS):
+            say(f"sending {frames} frames at {rate(rate_bps)} of the line for {duration(span_ns / 1e9)}")
+            outcomes.append(session.send(Trial(frames, rate_bps, span_ns, payload=payload, ramp_ns=ramp_ns, pcp=pcp)))
+            found = bit_errors(outcomes, target)
+            # Frames that the generator left out are sent in a stream more, and bits that an error makes needed.
+            left = bits_for(target, found.line.errors) - found.line.bits
+            span_ns = max(LEAST_NS, left * 10**9 // frames.frame_bps(rate_bps) + 1)
+            decided = found.passed is not None or left <= 0 or span_ns > LONGEST_NS
+            if decided or outcomes[-1].ended is not None or outcomes[-1].received is None:
+                break
         facts = facts_of(session, line_bps, payload, ramp_ns)
+    outcome = outcomes[-1]
     if outcome.received is None:
         raise RunError(f"{session.to}: the receiver gave no counts: does elephan line receive still run there?")
-    found = bit_errors(outcome, target)
     watch = _Watch()
-    watch.notes.add(outcome)
+    for one in outcomes:
+        watch.notes.add(one)
     bound = found.line
     counted = f"{pluralize(bound.errors, 'error')} in {bound.bits:.4g} bits"
     page = Page(
@@ -376,7 +411,7 @@ def ber(
         facts=facts,
         notes=watch.notes.lines(),
     )
-    results = {**asdict(found), "outcome": outcome.as_json()}
+    results = {**asdict(found), "outcomes": [one.as_json() for one in outcomes]}
     _show("ber", session, line_bps, results, page, found.passed, json_, report)
     if outcome.ended == STOPPED:
         say("stopped before its time")
@@ -387,8 +422,8 @@ def ber(
         raise RunError(f"the bit error rate is above {bound.lower:.2e} with 95 %; the target is {target:g}")
     if found.passed is None:
         more = bits_for(target, bound.errors)
-        left = f"{more:.3g} bits without another error would show it" if more > bound.bits else "too few bits to tell"
-        raise RunError(f"undecided: below {bound.upper:.2e} with 95 %, and the target is {target:g}; {left}")
+        hint = f"{more:.3g} bits without another error would show it" if more > bound.bits else "too few bits to tell"
+        raise RunError(f"undecided: below {bound.upper:.2e} with 95 %, and the target is {target:g}; {hint}")
 
 
 @app.command()
@@ -493,7 +528,7 @@ def tcp(
     if json_:
         of_path = {**asdict(path), "bdp_bytes": path.bdp_bytes, "ideal_bps": path.ideal_bps}
         found = {"test": "tcp", "path": of_path, "passed": not failed, "results": runs, "notes": notes}
-        emit(json.dumps(found, indent=1, default=plain))
+        emit(as_json(found))
     else:
         show_page(page)
     if report is not None:
@@ -521,10 +556,20 @@ def _list(option: str, text: str, ending: str, example: str, most: int) -> list[
 class _Watch:
     """Progress on the terminal, and faults of the ends for the report."""
 
-    def __init__(self) -> None:
+    def __init__(self, tries: int = 1, allowed_ppm: int = 0) -> None:
         from elephan.line.notes import Notes
 
         self.notes = Notes()
+        self._tries = tries
+        self._allowed_ppm = allowed_ppm
+
+    def patient(self, run: Callable[[Trial], Outcome]) -> Callable[[Trial], Outcome]:
+        """Return a `run` that repeats trials that an end limited."""
+        from elephan.line.methods.retry import patient
+
+        return patient(
+            run, self._tries, self._allowed_ppm, lambda trial, outcome: self.on_trial("again", trial, outcome)
+        )
 
     def on_trial(self, name: str, trial: Trial, outcome: Outcome) -> None:
         """Say how a trial went."""
@@ -568,7 +613,7 @@ def _show(
             "results": results,
             "notes": page.notes,
         }
-        emit(json.dumps(whole, indent=1, default=plain))
+        emit(as_json(whole))
     else:
         show_page(page)
     if report is not None:
@@ -606,10 +651,18 @@ def write_page(page: Page, file: Path) -> None:
     say(f"{paths[0]}, {pluralize(len(paths) - 1, 'figure')} beside it")
 
 
-def plain(value: Any) -> Any:
-    """Return a value that JSON has."""
+def as_json(value: Any) -> str:
+    """Return results as JSON; what is not known or not finite is null."""
+    return json.dumps(_plain(value), indent=1, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name.lower()
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"{type(value)} is no JSON")
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -18,8 +18,8 @@ WEIGHT_MAX = 10**6
 """Of one size: the frames of a mix are spread in a fixed order, which is as long as the weights' sum."""
 
 IMIX = ((64, 7), (594, 4), (1518, 1))
-"""Packets of 40, 576 and 1500 B at 7:4:1, the simple IMIX of Agilent's *Mixed Packet Size Throughput* (2001; RFC 6985
-has its names), as Ethernet frames: 18 B each, the shortest filled up to 64."""
+"""Packets of 40, 576 and 1500 B at 7:4:1, the simple IMIX of traffic generators (RFC 6985 is about such mixes, and
+prescribes none), as Ethernet frames: 18 B more each, the shortest filled up to 64."""
 PAPER = ((1518, 9), (64, 1))
 """90 % of 1518 B, 10 % of 64 B (Meirosu and others, *Native 10 Gigabit Ethernet Experiments*, 3)."""
 

@@ -16,7 +16,7 @@ class Notes:
     generator_trials: int = 0
     left_out: int = 0
     receiver_trials: int = 0
-    ring_drops: int = 0
+    drops: int = 0
     late: int = 0
     late_max_ns: int = 0
     has_clock: bool = True
@@ -30,7 +30,7 @@ class Notes:
         self.late_max_ns = max(self.late_max_ns, outcome.sent.late_max_ns if outcome.sent.late_frames else 0)
         if outcome.received is not None:
             self.receiver_trials += outcome.verdict is Verdict.RECEIVER
-            self.ring_drops += outcome.received.ring_drops
+            self.drops += outcome.received.drops
             self.has_clock &= outcome.clock is not None or outcome.received.latency_ns is None
 
     def lines(self) -> list[str]:
@@ -40,12 +40,11 @@ class Notes:
             trials = pluralize(self.generator_trials, "trial")
             found.append(
                 f"The generator could not send {count(self.left_out)} frames in their time, in {trials} of "
-                f"{self.trials}, and left them out: it does not know what the line does at those rates."
+                f"{self.trials}, and left them out: the load was lower than asked for."
             )
-        if self.ring_drops:
+        if self.drops:
             found.append(
-                f"The receiver's kernel dropped {count(self.ring_drops)} frames for want of room: they are not lost by "
-                "the line."
+                f"The receiver itself dropped {count(self.drops)} frames for want of room: the line has not lost those."
             )
         if self.late:
             found.append(

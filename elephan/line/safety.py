@@ -99,7 +99,7 @@ def in_use(interface: str, links: Mapping[str, Mapping[str, Any]], routes: Seque
     if "UP" not in flags:
         return f"is down: ip link set {interface} up"
     if "LOWER_UP" not in flags or "NO-CARRIER" in flags:
-        return "has no carrier: is the cable in, and the other end up?"
+        return "has no carrier: the cable is out, or the other end is down"
     return None
 
 

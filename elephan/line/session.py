@@ -203,8 +203,10 @@ class Session:
     def _step(self, take: Callable[[Row], None]) -> None:
         if self.receiver is not None:
             self.receiver.check()
-        for row in json.loads(self.port.take_series()):
-            take(Row.of(row))
+        for given in json.loads(self.port.take_series()):
+            row = Row.of(given)
+            if not row.is_empty:
+                take(row)
 
 
 @contextmanager

@@ -106,7 +106,7 @@ class Totals:
     bits_checked: int
     """Of parts that ended: rows do not have it."""
     bad_headers: int
-    ring_drops: int
+    receiver_drops: int
     late_frames: int
     left_out_frames: int
     unanswered_rows: int
@@ -118,8 +118,8 @@ class Totals:
 
     @property
     def line_lost(self) -> int:
-        """Lost frames without those that the receiver's kernel dropped."""
-        return max(0, self.lost - self.ring_drops)
+        """Lost frames without those that the receiver dropped itself."""
+        return max(0, self.lost - self.receiver_drops)
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
@@ -190,7 +190,7 @@ def _counts(part: Part, mean_bytes: tuple[int, int]) -> dict[str, Any]:
     found["left_out_frames"] = sent.left_out_frames
     for name in ("lost", "duplicates", "reordered", "bit_errors", "errored_frames", "bits_checked", "bad_headers"):
         found[name] = getattr(got, name)
-    found["ring_drops"] = got.ring_drops
+    found["receiver_drops"] = got.drops
     if got.latency_ns is not None:
         found |= {"latency_min_ns": got.latency_ns.min, "latency_max_ns": got.latency_ns.max}
     return found

@@ -11,7 +11,7 @@ from elephan.line.methods.rfc6349 import TRANSFER_BYTES, Path, TcpRun
 from elephan.line.methods.y1564 import Check, Step
 from elephan.line.soak import Soak
 from elephan.line.text import error_text, ratio
-from elephan.line.trial import Verdict
+from elephan.line.trial import Clock, Verdict
 from elephan.units import NOTHING, count, duration, plain, pluralize, rate, share, size
 
 
@@ -64,7 +64,7 @@ def rfc2544_tables(results: Sequence[Result]) -> list[Table]:
                         rate(one.rate_bps),
                         *(_time(value) for value in (one.mean_ns, one.min_ns, one.p99_ns, one.max_ns)),
                         NOTHING if one.ipdv_ns is None else _time(one.ipdv_ns),
-                        "not known" if one.clock is None else f"± {_time(one.clock.error_ns)}",
+                        _error(one.clock),
                         count(one.lost),
                     )
                     for one in latencies
@@ -177,8 +177,8 @@ def bound_row(what: str, bound: Bound) -> tuple[str, ...]:
 def tcp_tables(path: Path, runs: Sequence[TcpRun]) -> list[Table]:
     """Return the tables of TCP over a path: the path, and a row for each run."""
     of_path = (
-        ("baseline round-trip time (3.2.1)", duration(path.rtt_s)),
-        ("bottleneck (3.2.2)", rate(path.bottleneck_bps)),
+        ("baseline round-trip time (3.2)", duration(path.rtt_s)),
+        ("bottleneck (3.2)", rate(path.bottleneck_bps)),
         ("bandwidth-delay product (3.3)", size(path.bdp_bytes)),
         ("MTU, payload of a segment", f"{path.mtu_bytes} B, {path.payload_bytes} B"),
         ("largest TCP throughput (4.1)", rate(path.ideal_bps)),
@@ -225,7 +225,7 @@ def soak_tables(found: Soak) -> list[Table]:
         ("duplicates, reordered", f"{count(totals.duplicates)}, {count(totals.reordered)}"),
         ("bit errors in payloads", f"{count(totals.bit_errors)} in {pluralize(totals.errored_frames, 'frame')}"),
         ("one-way latency", _range(totals.latency_min_ns, totals.latency_max_ns, totals.clock_error_ns)),
-        ("dropped by the receiver's kernel", count(totals.ring_drops)),
+        ("dropped by the receiver itself", count(totals.receiver_drops)),
         ("left late, left out by the generator", f"{count(totals.late_frames)}, {count(totals.left_out_frames)}"),
         ("intervals without the receiver's answer", count(totals.unanswered_rows)),
     ]
@@ -253,8 +253,14 @@ def soak_tables(found: Soak) -> list[Table]:
 def _range(low_ns: int | None, high_ns: int | None, error_ns: int | None) -> str:
     if low_ns is None or high_ns is None:
         return NOTHING
-    error = error_text(None) if error_ns is None else f"± {_time(error_ns)} by the clocks"
+    error = error_text(None if error_ns is None else Clock(0, error_ns))
     return f"{_time(low_ns)} to {_time(high_ns)}; {error}"
+
+
+def _error(clock: Clock | None) -> str:
+    if clock is None:
+        return "not known"
+    return f"± {_time(clock.error_ns)}" if clock.error_ns else "one clock"
 
 
 def _time(value_ns: float) -> str:

@@ -40,8 +40,9 @@ def received_text(got: Received, sent_frames: int | None = None) -> str:
     if got.bad_headers:
         parts.append(pluralize(got.bad_headers, "bad header"))
     text = ", ".join(parts)
-    if got.ring_drops:
-        text += f"; {count(got.ring_drops)} dropped by the receiver's own kernel, not by the line"
+    for drops, who in ((got.ring_drops, "kernel"), (got.interface_drops, "interface")):
+        if drops:
+            text += f"; {count(drops)} dropped by the receiver's own {who}, not by the line"
     return text
 
 
@@ -67,6 +68,8 @@ def error_text(clock: Clock | None) -> str:
     """Return the largest error of a latency."""
     if clock is None:
         return "clocks were not compared: the error is not known"
+    if not clock.error_ns:
+        return "both ends have one clock"
     return f"± {duration(clock.error_ns / 1e9)} by the clocks"
 
 

@@ -110,6 +110,18 @@ class Received:
     latency_ns: Latency | None
     ipdv_mean_ns: int | None
     """Mean difference of the latencies of two frames in sequence (RFC 3393), without sign."""
+    interface_drops: int = 0
+    """Dropped by the receiver's interface, as it says."""
+
+    @property
+    def drops(self) -> int:
+        """Frames that the receiver dropped itself, this stream's or others'."""
+        return self.ring_drops + self.interface_drops
+
+    @property
+    def line_lost(self) -> int:
+        """Frames that the line lost at least: the receiver has not dropped more of this stream than it has dropped."""
+        return max(0, self.lost - self.drops)
 
 
 @dataclass(frozen=True)
@@ -140,6 +152,11 @@ class Row:
     is_answered: bool
     """False: the receiver's numbers for this interval did not come."""
 
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing happened in it, as after the last frame."""
+        return not (self.sent or self.received or self.lost or self.left_out_frames)
+
     @staticmethod
     def of(row: Mapping[str, Any]) -> Row:
         """Return the core's row."""
@@ -155,7 +172,7 @@ class Verdict(Enum):
     GENERATOR = "generator's limit"
     """The generator left frames out: the trial says nothing of the line at this rate."""
     RECEIVER = "receiver's limit"
-    """The receiver's kernel dropped frames: lost frames cannot be told from those."""
+    """The receiver dropped as many frames as were lost: the line may have lost none of them."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +186,8 @@ class Outcome:
     ended: str | None = None
     """Reason of an early end."""
     series: tuple[Row, ...] = ()
+    allowed_ppm: int = 0
+    """Frames that the generator may leave out in a trial that counts, in millionths."""
 
     @staticmethod
     def from_json(text: str, series: tuple[Row, ...] = ()) -> Outcome:
@@ -186,6 +205,7 @@ class Outcome:
         whole = asdict(self)
         if not self.series:
             del whole["series"]
+        del whole["allowed_ppm"]
         return whole
 
     @property
@@ -194,18 +214,24 @@ class Outcome:
         return self.sent.frames if self.received is None else self.received.lost
 
     @property
+    def line_lost(self) -> int:
+        """Frames of `lost` that the receiver has not dropped itself."""
+        return self.sent.frames if self.received is None else self.received.line_lost
+
+    @property
     def loss_ratio(self) -> float:
-        """Lost frames of those sent."""
-        return self.lost / self.sent.frames if self.sent.frames else 0.0
+        """Frames that the line lost of those sent."""
+        return self.line_lost / self.sent.frames if self.sent.frames else 0.0
 
     @property
     def verdict(self) -> Verdict:
-        """Statement about the line; a limit of either end comes first."""
-        if self.sent.left_out_frames:
+        """Statement about the line; a limit of the generator comes first."""
+        asked = self.sent.frames + self.sent.left_out_frames
+        if self.sent.left_out_frames * 10**6 > self.allowed_ppm * asked:
             return Verdict.GENERATOR
-        if self.received is not None and self.received.ring_drops:
-            return Verdict.RECEIVER
-        return Verdict.LOST if self.lost else Verdict.PASSED
+        if self.line_lost:
+            return Verdict.LOST
+        return Verdict.RECEIVER if self.lost else Verdict.PASSED
 
     @property
     def frame_bps(self) -> int:
@@ -225,5 +251,5 @@ def received_of(got: Mapping[str, Any]) -> Received:
 
 
 def _fields(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a type's fields; the core may say more."""
-    return {name: given[name] for name in kind.__dataclass_fields__}  # type: ignore[attr-defined]
+    """Return the values of a type's fields that are there; the core may say more."""
+    return {name: given[name] for name in kind.__dataclass_fields__ if name in given}  # type: ignore[attr-defined]

@@ -53,22 +53,28 @@ def trial(seconds: int) -> Trial:
 
 def test_a_clean_line_passes_when_enough_bits_were_sent() -> None:
     line = Line(10**9)
-    assert bit_errors(line.run(trial(10)), 1e-9).passed is True
+    assert bit_errors([line.run(trial(10))], 1e-9).passed is True
     # 1e10 bits cannot show 1e-12.
-    assert bit_errors(line.run(trial(10)), 1e-12).passed is None
-    assert bit_errors(line.run(trial(10))).passed is None
+    assert bit_errors([line.run(trial(10))], 1e-12).passed is None
+    assert bit_errors([line.run(trial(10))]).passed is None
 
 
 def test_a_line_with_errors_fails() -> None:
-    found = bit_errors(Line(10**9, bit_errors_per=10**8).run(trial(10)), 1e-9)
+    found = bit_errors([Line(10**9, bit_errors_per=10**8).run(trial(10))], 1e-9)
     assert found.passed is False and found.payload.rate == pytest.approx(1e-8, rel=0.02)
 
 
 def test_a_lost_frame_is_an_error_and_a_frame_that_the_receiver_dropped_is_none() -> None:
-    found = bit_errors(Line(10**9, lose_every=100_000).run(trial(10)))
+    found = bit_errors([Line(10**9, lose_every=100_000).run(trial(10))])
     assert (found.payload.errors, found.line.errors) == (0, 8)
-    found = bit_errors(Line(10**9, receiver_frames_per_s=80_000).run(trial(10)))
+    found = bit_errors([Line(10**9, receiver_frames_per_s=80_000).run(trial(10))])
     assert found.line.errors == 0 and found.limit is Verdict.RECEIVER
+
+
+def test_streams_are_taken_together() -> None:
+    line = Line(10**9)
+    one, two = bit_errors([line.run(trial(10))]).line, bit_errors([line.run(trial(10))] * 2).line
+    assert two.bits == 2 * one.bits and two.upper == pytest.approx(one.upper / 2)
 
 
 def test_without_bits_nothing_is_known() -> None:

@@ -53,7 +53,7 @@ def test_a_limit_of_the_generator_is_told_as_one(tmp_path: Path) -> None:
     results = list(rfc2544.measure(line.run, [64], PLAN, on_trial=lambda test, trial, outcome: notes.add(outcome)))
     text = written(Page("Line", "", rfc2544_tables(results), (), (), notes.lines()), tmp_path)
     assert "at least: the generator&#39;s limit" in text and "not known: generator&#39;s limit" in text
-    assert "left them out: it does not know what the line does at those rates" in text
+    assert "left them out: the load was lower than asked for" in text
 
 
 def test_a_service_has_its_steps_and_its_seconds(tmp_path: Path) -> None:
@@ -110,4 +110,4 @@ def test_an_unknown_clock_is_told() -> None:
         "The clocks of both ends were not compared: the error of one-way latencies is not known."
     ]
     dropped = lines(Line(GIGABIT, receiver_frames_per_s=1000).run(trial))
-    assert len(dropped) == 1 and "not lost by the line" in dropped[0]
+    assert len(dropped) == 1 and "the line has not lost those" in dropped[0]

@@ -51,7 +51,7 @@ def test_the_path_is_measured_by_a_light_flow(tmp_path: Path) -> None:
     assert path.rtt_s == pytest.approx(RTT_S, rel=0.01) and path.bottleneck_bps == RATE_BPS
     assert path.bdp_bytes == pytest.approx(RATE_BPS * RTT_S / 8, rel=0.01)
     assert path.ideal_bps == pytest.approx(RATE_BPS * 1448 / 1500)
-    # On Ethernet a packet of 1500 B takes 1538 B of the line (RFC 6349, 4.1.1 counts them too).
+    # On Ethernet a packet of 1500 B takes 1538 B of the line (RFC 6349, 4.1 counts them too).
     path = rfc6349.baseline(runner(scenario(tmp_path, 'line = "1gbe"')))
     assert path.ideal_bps == pytest.approx(1e9 * 1448 / 1538)
     assert rfc6349.baseline(runner(scenario(tmp_path)), 50_000_000).ideal_bps == pytest.approx(5e7 * 1448 / 1500)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -17,84 +15,9 @@ from elephan.line import safety, session
 from elephan.line.mix import Mix
 from elephan.line.session import STOPPED, End, Session
 from elephan.line.trial import Row, Trial
-from tests.line.model import Line
+from tests.line.stand_in import FAR, Port
 
-FAR = {"address": "02:00:00:00:00:09", "interface": "far0", "method": "model", "mtu_bytes": 9000, "is_busy": False}
-
-
-class Port:
-    """A port on a line in closed form, a row of the series for each call of `run`."""
-
-    receivers: list[dict[str, Any]] = [FAR]
-    fails: str | None = None
-    """Error of a receiver's `serve`."""
-    lives = 0
-    """Receivers that serve now."""
-
-    def __init__(
-        self, interface: str, method: str | None, address: str, vlan: int | None, wait: Callable[[float | None], bool]
-    ) -> None:
-        if interface == "gone0":
-            raise OSError(19, "No such device")
-        self.interface, self.address, self.wait = interface, address, wait
-        self.is_ended = False
-
-    def info(self) -> str:
-        return json.dumps({"interface": self.interface, "address": self.address, "method": "model", "reason": "test",
-                           "mtu_bytes": 1500, "rate_bps": 10**9})  # fmt: skip
-
-    def find(self, address: str | None, within_ns: int) -> str:
-        found = [one for one in self.receivers if address in (None, one["address"])]
-        return json.dumps(found or ([{**FAR, "address": address}] if address and Port.lives else []))
-
-    def serve(self, span_ns: int) -> None:
-        if self.fails:
-            raise OSError(self.fails)
-        Port.lives += 1
-        try:
-            if self.wait(0.01):
-                raise native.Stopped("told to stop")
-        finally:
-            Port.lives -= 1
-
-    def start(self, spec: str) -> None:
-        given = json.loads(spec)
-        if given["pcp"] is not None:
-            raise ValueError("pcp: the frames have no tag")
-        self.stream = given["stream"]
-        sizes = tuple((size, weight) for size, weight in given["sizes"])
-        trial = Trial(Mix(sizes), given["rate_bps"], given["duration_ns"], series_ns=given["series_ns"])
-        self.outcome = Line(10**9).run(trial)
-        self.rows = list(self.outcome.series)
-        self.done: list[Row] = []
-
-    def run(self, span_ns: int) -> bool:
-        if self.wait(0):
-            raise native.Stopped("told to stop")
-        if self.rows and not self.is_ended:
-            self.done.append(self.rows.pop(0))
-        return self.is_ended or not self.rows
-
-    def end(self) -> None:
-        self.is_ended = True
-
-    def take_series(self) -> str:
-        taken, self.done = self.done, []
-        return json.dumps([asdict(row) for row in taken])
-
-    def result(self) -> str:
-        whole = self.outcome.as_json()
-        whole.pop("series", None)
-        return json.dumps(whole)
-
-    def take_log(self) -> list[str]:
-        return [f"{self.interface} says goodbye"]
-
-
-@pytest.fixture(autouse=True)
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "LinePort", Port, raising=False)
-    monkeypatch.setattr(safety, "check", lambda interface, force: f"52:54:00:00:00:{len(interface):02x}")
+pytestmark = pytest.mark.usefixtures("stand_in")
 
 
 @contextmanager

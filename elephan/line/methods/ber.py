@@ -8,6 +8,7 @@ is the line's, as long as nothing drops frames for want of room.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elephan.line.mix import Mix
@@ -83,19 +84,18 @@ def span_ns_for(target: float, mix: Mix, rate_bps: int, errors: int = 0, confide
     return -(-bits_for(target, errors, confidence) * 10**9 // max(1, mix.frame_bps(rate_bps)))
 
 
-def bit_errors(outcome: Outcome, target: float | None = None, confidence: float = CONFIDENCE) -> BitErrors:
-    """Return the bit errors of a stream with the receiver's counts."""
-    got = outcome.received
-    assert got is not None
+def bit_errors(outcomes: Sequence[Outcome], target: float | None = None, confidence: float = CONFIDENCE) -> BitErrors:
+    """Return the bit errors of streams with the receiver's counts, taken together."""
+    received = [one.received for one in outcomes if one.received is not None]
     counted = of_counts(
-        got.bit_errors,
-        got.bits_checked,
-        # Frames that the receiver's kernel dropped may be among the lost ones.
-        max(0, got.lost - got.ring_drops) + got.bad_headers,
-        outcome.sent.bytes * 8,
+        sum(got.bit_errors for got in received),
+        sum(got.bits_checked for got in received),
+        sum(got.line_lost + got.bad_headers for got in received),
+        sum(one.sent.bytes * 8 for one in outcomes if one.received is not None),
         confidence,
     )
-    return BitErrors(*counted, outcome.verdict, target)
+    limited = [one.verdict for one in outcomes if one.verdict in (Verdict.GENERATOR, Verdict.RECEIVER)]
+    return BitErrors(*counted, limited[-1] if limited else outcomes[-1].verdict, target)
 
 
 def of_counts(

@@ -128,6 +128,8 @@ class BackToBack:
 
 
 Result = Throughput | LatencyAt | Loss | BackToBack
+RESULTS: dict[type[Result], str] = dict(zip((Throughput, LatencyAt, Loss, BackToBack), TESTS, strict=True))
+"""Test of each kind of result."""
 
 
 def measure(

@@ -1,8 +1,8 @@
 """RFC 6349's test of TCP over a path: window by window and with several connections, against what the path could carry.
 
-Baseline round-trip time (3.2.1) and bottleneck bandwidth (3.2.2) give the bandwidth-delay product, and that the windows
-(3.3). The metrics are transfer time ratio (4.1), efficiency (4.2) and buffer delay (4.3). Numbers come from records of
-runs, on whichever backend.
+Baseline round-trip time and bottleneck bandwidth (3.2) give the bandwidth-delay product, and that the windows (3.3).
+The metrics are transfer time ratio (4.1), efficiency (4.2) and buffer delay (4.3). Numbers come from records of runs,
+on whichever backend.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from elephan.record import Record
 Run = Callable[[Mapping[str, Any]], Record]
 """Runs the scenario once with some keys changed, given as text."""
 BASELINE_LOAD = "1%"
-"""Load of the run that measures the baseline round-trip time: the path has no queue (3.2.1)."""
+"""Load of the run that measures the baseline round-trip time: the path has no queue (3.2)."""
 BASELINE_BYTES = 1000
 """Payload of its frames: one packet each."""
 WINDOWS_PER_CENT = (25, 50, 100, 200)
@@ -129,7 +129,7 @@ def measure(
 ) -> Iterator[TcpRun]:
     """Yield a run for each window with one connection, then one at the product for each further number of connections.
 
-    `windows` are per cent of the bandwidth-delay product. Connections share the window (5.1).
+    `windows` are per cent of the bandwidth-delay product. Connections share the window (5).
     """
     one = connections[0] if connections else 1
     wanted = [(window, one) for window in windows]
