@@ -139,7 +139,7 @@ impl Responder {
 
 impl Stream {
     fn is_over(&self, now_ns: u64) -> bool {
-        self.sent.is_some() || now_ns > self.heard_ns + SILENCE_NS
+        self.sent.is_some() || now_ns > self.heard_ns.saturating_add(SILENCE_NS)
     }
 
     fn report(&self, sent: Option<u64>, drops: (u64, u64)) -> Report {

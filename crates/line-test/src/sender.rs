@@ -317,13 +317,14 @@ impl Sender {
         self.before.sent = sent;
         if let Some((report, window)) = answer {
             row.received = report.frames.saturating_sub(before.received);
-            row.lost = report.lost as i64 - before.lost as i64;
+            row.lost = report.lost.wrapping_sub(before.lost) as i64;
             row.bit_errors = report.bit_errors.saturating_sub(before.bit_errors);
             row.errored_frames = report.errored_frames.saturating_sub(before.errored_frames);
             if window.frames > 0 {
                 let offset_ns = self.clock.estimate().map_or(0, |clock| clock.offset_ns);
                 row.latency_min_ns = Some(window.latency_min_ns.saturating_sub(offset_ns));
-                row.latency_mean_ns = Some((window.latency_sum_ns / window.frames as i64).saturating_sub(offset_ns));
+                let mean_ns = i128::from(window.latency_sum_ns) / i128::from(window.frames);
+                row.latency_mean_ns = Some((mean_ns as i64).saturating_sub(offset_ns));
                 row.latency_max_ns = Some(window.latency_max_ns.saturating_sub(offset_ns));
             }
             (self.before.received, self.before.lost) = (report.frames, report.lost);
