@@ -137,7 +137,7 @@ def send(
     method: Method = None,
     address: Address = None,
     force: Force = False,
-    within: Within = "5s",
+    within: Within = "2s",
     json_: AsJson = False,
 ) -> None:
     """Send one stream of frames, and report loss, order, bit errors and one-way latency as the receiver counted them.
@@ -223,7 +223,7 @@ def soak(
     method: Method = None,
     address: Address = None,
     force: Force = False,
-    within: Within = "5s",
+    within: Within = "2s",
     json_: AsJson = False,
 ) -> None:
     """Load the line for hours, with a point every 10 s, and report loss, bit errors and latency over all of it.

@@ -108,7 +108,7 @@ class Asked:
     vlan: int | None = None
     pcp: int | None = None
     force: bool = False
-    within: str = "5s"
+    within: str = "2s"
 
     def ends(self) -> tuple[End, End | None]:
         """Return this end, and the far one if it is here too. Raises `InputError`."""

@@ -121,7 +121,7 @@ def rfc2544(
     method: Method = None,
     address: Address = None,
     force: Force = False,
-    within: Within = "5s",
+    within: Within = "2s",
     json_: AsJson = False,
     report: ReportFile = None,
 ) -> None:
@@ -248,7 +248,7 @@ def y1564(
     method: Method = None,
     address: Address = None,
     force: Force = False,
-    within: Within = "5s",
+    within: Within = "2s",
     json_: AsJson = False,
     report: ReportFile = None,
 ) -> None:
@@ -350,7 +350,7 @@ def ber(
     method: Method = None,
     address: Address = None,
     force: Force = False,
-    within: Within = "5s",
+    within: Within = "2s",
     json_: AsJson = False,
     report: ReportFile = None,
 ) -> None:
