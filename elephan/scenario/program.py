@@ -36,15 +36,17 @@ class Traits:
     """Owner of the buffer, where it is not the sender's."""
     requests: bool = False
     """Has an option for SFTP requests without an answer."""
-    files: bool = True
-    """Sends files, from and to a disk if asked."""
+    files: Literal["none", "one", "many"] = "many"
+    """Files that it sends, from and to a disk if asked."""
     fetches: bool = False
     """Its client is at the destination."""
+    over_udp: bool = False
+    """Has a transport of its own: the flow's is UDT4, or what comes nearest to it where it is simulated."""
 
 
 PROGRAMS: Mapping[ProgramName, Traits] = {
     # MAX_BLOCKSIZE of iperf_api.h.
-    "iperf3": Traits("parts", buffer=(1, 1 << 20), files=False),
+    "iperf3": Traits("parts", buffer=(1, 1 << 20), files="none"),
     "scp": Traits("one", buffer=(1, REQUEST_MAX), requests=True),
     "sftp": Traits("one", buffer=(1, REQUEST_MAX), requests=True),
     "rsync": Traits("one"),
@@ -55,6 +57,8 @@ PROGRAMS: Mapping[ProgramName, Traits] = {
     "lftp": Traits("files", buffer=(1, 1 << 30)),
     # lftp 4.9.2 reads, and vsftpd 3.0.3 writes, 64 KiB at a time whatever their options say (strace).
     "pget": Traits("parts", fetches=True),
+    "udt": Traits("one", files="one", over_udp=True),
+    "srt": Traits("one", files="one", over_udp=True),
 }
 
 
@@ -65,7 +69,7 @@ class Program(Table):
     """Kind of workload."""
     program: ProgramName = setting(examples=["scp"])
     """iperf3; scp, sftp, rsync, rclone to an sshd; rsyncd: rsync to its daemon; ftp: curl to a vsftpd; lftp: its put to
-    a vsftpd; pget: lftp's pget from one."""
+    a vsftpd; pget: lftp's pget from one; udt: a sender and a receiver on libudt; srt: srt-file-transmit."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
     """All but iperf3, required: data to send, in equal parts by connection."""
     files: Annotated[int, Whole(1, FILES_MAX)] = setting(1, examples=[100])
@@ -128,6 +132,11 @@ def streams_of(workload: ProgramWorkloadSpec) -> int:
     return asked
 
 
+def files_of(workload: ProgramWorkloadSpec) -> int:
+    """Return the files that a program sends, which may be fewer than asked for."""
+    return 1 if PROGRAMS[workload["program"]].files == "one" else workload.get("files", 1)
+
+
 def buffer_of(workload: ProgramWorkloadSpec) -> int | None:
     """Return the application buffer that a program is given, bytes; None where its own stays."""
     asked, traits = workload.get("buffer_bytes"), PROGRAMS[workload["program"]]
@@ -179,8 +188,12 @@ def _of_buffer(workload: ProgramWorkloadSpec) -> list[str]:
 
 def _of_data(workload: ProgramWorkloadSpec) -> list[str]:
     program = workload["program"]
-    if PROGRAMS[program].files:
-        return []
+    match PROGRAMS[program].files:
+        case "many":
+            return []
+        case "one":
+            files = workload.get("files", 1)
+            return [f"files = {files}: {program} sends one file, of all bytes"] if files > 1 else []
     ends = {"source": workload.get("source"), "sink": workload.get("sink")}
     notes = [f'{key} = "disk": {program} reads and writes memory alone' for key, end in ends.items() if end == "disk"]
     if workload.get("files", 1) > 1:
