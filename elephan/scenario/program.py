@@ -20,6 +20,9 @@ STREAMS_MAX = 128
 FILES_MAX = 10_000
 """Their names are words of a command line, of which Linux takes 2 MiB."""
 
+SRT_MTU_MAX = 1500
+"""Of SRT, bytes: a receiver of 1.5.1 refuses more ("MSS size 9000exceeds MTU size")."""
+
 REQUEST_MAX = 255 << 10
 """Data of an SFTP request, bytes: a message of OpenSSH has 256 KiB (sftp-common.h), with 1 KiB for the rest."""
 
@@ -154,7 +157,9 @@ def notes_of(flows: Sequence[FlowSpec], *, simulated: bool = False) -> list[str]
         workload = flow["workload"]
         if workload["kind"] == "program":
             name = flow["name"] if groups[flow["group"]] == 1 else flow["name"].rpartition(".")[0]
-            found = _of_streams(workload) + ([] if simulated else _of_buffer(workload) + _of_data(workload))
+            found = _of_streams(workload)
+            if not simulated:
+                found += _of_buffer(workload) + _of_data(workload) + _of_packets(flow)
             notes.update(dict.fromkeys(f"flow {name}: {note}" for note in found))
     return list(notes)
 
@@ -184,6 +189,13 @@ def _of_buffer(workload: ProgramWorkloadSpec) -> list[str]:
     if "requests" in workload and not PROGRAMS[program].requests:
         notes.append(f"requests = {workload['requests']}: {program} has no option for it")
     return notes
+
+
+def _of_packets(flow: FlowSpec) -> list[str]:
+    workload, mtu = flow["workload"], flow["transport"]["mtu_bytes"]
+    if workload["kind"] == "program" and workload["program"] == "srt" and mtu > SRT_MTU_MAX:
+        return [f"mtu = {mtu}B: srt has packets of {SRT_MTU_MAX}B at most"]
+    return []
 
 
 def _of_data(workload: ProgramWorkloadSpec) -> list[str]:

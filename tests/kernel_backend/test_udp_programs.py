@@ -108,6 +108,19 @@ def test_a_file_goes_from_disk_to_disk_and_is_compared(elephan: Elephan, file: P
 
 
 @pytest.mark.usefixtures("installed", "host_stays_as_it_was")
+def test_large_packets_are_udts_and_srt_keeps_its_own(elephan: Elephan, file: Path) -> None:
+    done = elephan(
+        "run", write(file), "--set", "path.mtu=9000B", "--on", "kernel", "--json", "--no-report", "--store", "none"
+    )
+    assert done.returncode == 0, done.stderr
+    (record,) = json.loads(done.stdout)
+    assert [flow["delivered_bytes"] for flow in record["flows"]] == [BYTES] * len(OVER_UDP)
+    assert [note for note in record["notes"] if "mtu" in note] == [
+        "flow srt: mtu = 9000B: srt has packets of 1500B at most"
+    ]
+
+
+@pytest.mark.usefixtures("installed", "host_stays_as_it_was")
 def test_a_run_that_ends_first_has_what_arrived_until_then_and_leaves_nothing(file: Path) -> None:
     write(file, 'bytes = "1GB"', duration="3s")
     with begun(file, 2 * len(OVER_UDP), bound) as (process, run):
@@ -178,7 +191,9 @@ def test_the_window_and_the_mtu_of_the_flow_are_the_programs(tmp_path: Path) -> 
     assert udt.client.words[1:7] == ("send-file", "192.0.2.2", "10000", "1000000", "9000", "1000001")
     srt = ends(tmp_path, "srt", mtu=9000)
     for end in (srt.server, srt.client):
-        assert "transtype=file&mss=9000&fc=111&rcvbuf=1000000&sndbuf=2000000" in " ".join(end.words)
+        # Of SRT 1.5.1 no more than 1500.
+        assert "-chunk:1456" in end.words
+        assert "transtype=file&mss=1500&fc=679&rcvbuf=1000000&sndbuf=2000000" in " ".join(end.words)
     # Least flow window of SRT, and the most that an int holds.
     assert "fc=32&" in " ".join(ends(tmp_path, "srt", window=1000).client.words)
     assert "sndbuf=2147483647" in " ".join(ends(tmp_path, "srt", window=1 << 31).client.words)

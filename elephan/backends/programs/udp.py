@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from elephan.backends.programs.ends import Apart, End, Place, to_receive, to_send
 from elephan.run_spec.types import FlowSpec, ProgramWorkloadSpec
+from elephan.scenario.program import SRT_MTU_MAX
 
 UDP_HEADERS = 28
 """IPv4 and UDP: SRT and UDT count their windows in packets of the MTU without them."""
+
+SRT_HEADER = 16
+"""Of a data packet (draft-sharabayko-srt-01, 3.1)."""
 
 WINDOW_LEAST = 32
 """Packets of the least flow window of both (UDT_FC, SRTO_FC)."""
@@ -34,25 +38,30 @@ def srt(flow: FlowSpec, workload: ProgramWorkloadSpec, near: Place, far: Place, 
     """Return receiver, at `far`, and sender, which ends when the receiver's SRT has acknowledged all."""
     received, sent = to_receive(workload, far), to_send(workload, near)
     options = _srt_options(flow)
+    # A chunk makes packets of its own: one that fills a packet.
+    quiet = ("-q", f"-chunk:{_srt_mtu(flow) - UDP_HEADERS - SRT_HEADER}")
     server = (
         far.command("srt-file-transmit"),
-        "-q",
+        *quiet,
         f"srt://{far.address}:{port}?mode=listener&{options}",
         f"file://{received.paths[0]}",
     )
     client = (
         near.command("srt-file-transmit"),
-        "-q",
+        *quiet,
         f"file://{sent.paths[0]}",
         f"srt://{far.reached}:{port}?mode=caller&{options}",
     )
     return End(server, (), received, Apart(received)), End(client, (), sent)
 
 
+def _srt_mtu(flow: FlowSpec) -> int:
+    return min(flow["transport"]["mtu_bytes"], SRT_MTU_MAX)
+
+
 def _srt_options(flow: FlowSpec) -> str:
     """Return the options of both ends: the window as libudt's have it, twice of it in the sender's buffer."""
-    transport = flow["transport"]
-    window, mtu = transport["window_bytes"], transport["mtu_bytes"]
+    window, mtu = flow["transport"]["window_bytes"], _srt_mtu(flow)
     options = {
         "transtype": "file",
         "mss": mtu,
