@@ -114,6 +114,8 @@ def described(flow: dict[str, Any], spec: FlowSpec, labels: dict[int, str]) -> d
         udt = transport.get("udt")
         label = labels[id(transport)] = label_of(transport) if udt is None else udt["version"]
     workload = spec["workload"]
+    if workload["kind"] == "program" and workload["program"] == "srt":
+        label = "srt"
     identity = {
         "name": spec["name"],
         "group": spec["group"],

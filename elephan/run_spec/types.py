@@ -301,7 +301,9 @@ class PolicerSpec(TypedDict):
     """Rate at which the bucket fills, bit/s of IP packets (CIR)."""
 
 
-ProgramName: TypeAlias = Literal["iperf3", "scp", "sftp", "rsync", "rsyncd", "rclone", "ftp", "lftp", "pget"]
+ProgramName: TypeAlias = Literal[
+    "iperf3", "scp", "sftp", "rsync", "rsyncd", "rclone", "ftp", "lftp", "pget", "udt", "srt"
+]
 """A program that sends."""
 
 

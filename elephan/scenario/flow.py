@@ -12,7 +12,7 @@ from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
-from elephan.scenario.program import Program
+from elephan.scenario.program import PROGRAMS, Program
 from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size, span_text
 from elephan.scenario.table import Name, Table, setting
 from elephan.scenario.workload import Workload
@@ -86,7 +86,7 @@ class FlowSettings(Table):
     """A name that `elephan cc` lists, a C file of yours, or a table of `name` and parameters."""
     transport: Literal["tcp", "udt4", "udt-2003"] = setting("tcp", examples=["udt4"])
     """TCP; UDT4 as libudt 4.11; the UDT of 2003. UDT takes `window`, `mtu` and `send_buffer`, carries workloads without
-    sessions, and is simulated only: keys of TCP mean nothing to it."""
+    sessions, and is simulated: keys of TCP mean nothing to it. Absent with the programs udt and srt, which run it."""
     workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "constant_rate", "load": "90%"}])
     """Data that the flow carries."""
     start: Span = setting("0s", examples=["5s"])
@@ -159,14 +159,26 @@ class FlowSettings(Table):
     fast_retransmit: bool = setting(TRANSPORT["fast_retransmit"], examples=[False])
     """Off: only the time-out repairs."""
 
+    @property
+    def carried_by(self) -> Literal["tcp", "udt4", "udt-2003"]:
+        """The transport, that of a program which brings its own included."""
+        own = isinstance(self.workload, Program) and PROGRAMS[self.workload.program].over_udp
+        return "udt4" if own else self.transport
+
     @model_validator(mode="after")
     def _consistent(self) -> FlowSettings:
         if self.stop is not None and self.stop <= self.start + (self.connections - 1) * self.stagger:
             raise wrong("a time after the start of the last connection", "stop")
         if self.stop is not None and getattr(self.workload, "duration", None) is not None:
             raise wrong("either stop or workload.duration, not both", "stop")
-        if self.transport != "tcp" and isinstance(self.workload, Iscsi | Fc | Fcp | Program):
-            raise wrong('"tcp": UDT carries bulk, constant_rate, replicate and short_flows', "transport")
+        if isinstance(self.workload, Program) and PROGRAMS[self.workload.program].over_udp:
+            if self.transport != "udt4" and "transport" in self.model_fields_set:
+                raise wrong(f"absent: {self.workload.program} brings its own transport", "transport")
+        elif self.transport != "tcp" and isinstance(self.workload, Iscsi | Fc | Fcp | Program):
+            raise wrong(
+                '"tcp": UDT carries bulk, constant_rate, replicate and short_flows; real UDT is program = "udt"',
+                "transport",
+            )
         if isinstance(self.workload, Iscsi) and self.distribution == "each":
             raise wrong("absent: the connections of a session share its requests", "distribution")
         if isinstance(self.workload, Fc | Fcp):

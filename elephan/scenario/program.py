@@ -20,6 +20,9 @@ STREAMS_MAX = 128
 FILES_MAX = 10_000
 """Their names are words of a command line, of which Linux takes 2 MiB."""
 
+SRT_MTU_MAX = 1500
+"""Of SRT, bytes: a receiver of 1.5.1 refuses more ("MSS size 9000exceeds MTU size")."""
+
 REQUEST_MAX = 255 << 10
 """Data of an SFTP request, bytes: a message of OpenSSH has 256 KiB (sftp-common.h), with 1 KiB for the rest."""
 
@@ -36,15 +39,17 @@ class Traits:
     """Owner of the buffer, where it is not the sender's."""
     requests: bool = False
     """Has an option for SFTP requests without an answer."""
-    files: bool = True
-    """Sends files, from and to a disk if asked."""
+    files: Literal["none", "one", "many"] = "many"
+    """Files that it sends, from and to a disk if asked."""
     fetches: bool = False
     """Its client is at the destination."""
+    over_udp: bool = False
+    """Has a transport of its own: the flow's is UDT4, or what comes nearest to it where it is simulated."""
 
 
 PROGRAMS: Mapping[ProgramName, Traits] = {
     # MAX_BLOCKSIZE of iperf_api.h.
-    "iperf3": Traits("parts", buffer=(1, 1 << 20), files=False),
+    "iperf3": Traits("parts", buffer=(1, 1 << 20), files="none"),
     "scp": Traits("one", buffer=(1, REQUEST_MAX), requests=True),
     "sftp": Traits("one", buffer=(1, REQUEST_MAX), requests=True),
     "rsync": Traits("one"),
@@ -55,6 +60,8 @@ PROGRAMS: Mapping[ProgramName, Traits] = {
     "lftp": Traits("files", buffer=(1, 1 << 30)),
     # lftp 4.9.2 reads, and vsftpd 3.0.3 writes, 64 KiB at a time whatever their options say (strace).
     "pget": Traits("parts", fetches=True),
+    "udt": Traits("one", files="one", over_udp=True),
+    "srt": Traits("one", files="one", over_udp=True),
 }
 
 
@@ -65,7 +72,7 @@ class Program(Table):
     """Kind of workload."""
     program: ProgramName = setting(examples=["scp"])
     """iperf3; scp, sftp, rsync, rclone to an sshd; rsyncd: rsync to its daemon; ftp: curl to a vsftpd; lftp: its put to
-    a vsftpd; pget: lftp's pget from one."""
+    a vsftpd; pget: lftp's pget from one; udt: a sender and a receiver on libudt; srt: srt-file-transmit."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
     """All but iperf3, required: data to send, in equal parts by connection."""
     files: Annotated[int, Whole(1, FILES_MAX)] = setting(1, examples=[100])
@@ -128,6 +135,11 @@ def streams_of(workload: ProgramWorkloadSpec) -> int:
     return asked
 
 
+def files_of(workload: ProgramWorkloadSpec) -> int:
+    """Return the files that a program sends, which may be fewer than asked for."""
+    return 1 if PROGRAMS[workload["program"]].files == "one" else workload.get("files", 1)
+
+
 def buffer_of(workload: ProgramWorkloadSpec) -> int | None:
     """Return the application buffer that a program is given, bytes; None where its own stays."""
     asked, traits = workload.get("buffer_bytes"), PROGRAMS[workload["program"]]
@@ -145,7 +157,9 @@ def notes_of(flows: Sequence[FlowSpec], *, simulated: bool = False) -> list[str]
         workload = flow["workload"]
         if workload["kind"] == "program":
             name = flow["name"] if groups[flow["group"]] == 1 else flow["name"].rpartition(".")[0]
-            found = _of_streams(workload) + ([] if simulated else _of_buffer(workload) + _of_data(workload))
+            found = _of_streams(workload)
+            if not simulated:
+                found += _of_buffer(workload) + _of_data(workload) + _of_packets(flow)
             notes.update(dict.fromkeys(f"flow {name}: {note}" for note in found))
     return list(notes)
 
@@ -177,10 +191,21 @@ def _of_buffer(workload: ProgramWorkloadSpec) -> list[str]:
     return notes
 
 
+def _of_packets(flow: FlowSpec) -> list[str]:
+    workload, mtu = flow["workload"], flow["transport"]["mtu_bytes"]
+    if workload["kind"] == "program" and workload["program"] == "srt" and mtu > SRT_MTU_MAX:
+        return [f"mtu = {mtu}B: srt has packets of {SRT_MTU_MAX}B at most"]
+    return []
+
+
 def _of_data(workload: ProgramWorkloadSpec) -> list[str]:
     program = workload["program"]
-    if PROGRAMS[program].files:
-        return []
+    match PROGRAMS[program].files:
+        case "many":
+            return []
+        case "one":
+            files = workload.get("files", 1)
+            return [f"files = {files}: {program} sends one file, of all bytes"] if files > 1 else []
     ends = {"source": workload.get("source"), "sink": workload.get("sink")}
     notes = [f'{key} = "disk": {program} reads and writes memory alone' for key, end in ends.items() if end == "disk"]
     if workload.get("files", 1) > 1:

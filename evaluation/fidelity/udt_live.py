@@ -1,21 +1,18 @@
-"""Runs of libudt over the emulated path: its sender and receiver (programs/udt/udt.cc), built on demand."""
+"""Runs of libudt over the emulated path, by elephan's own sender and receiver (elephan/backends/programs/udt.cc)."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from elephan.backends.programs import built
 from elephan.errors import RunError
 from elephan.path import shell
 from elephan.path.report import Report
-from evaluation.runner import OUT, ROOT
 
-SOURCE = ROOT / "programs" / "udt" / "udt.cc"
 TOOLS = {"g++": "g++", "ip": "iproute2"}
-"""Commands, and the Debian package of each; libudt-dev has no command."""
+"""Commands, and the Debian package of each; that libudt-dev is there, building says."""
 
 INTERVAL_MS = 500
 PORT = 5000
@@ -61,30 +58,14 @@ class Live:
         return 8 * count / time_s
 
 
-def built() -> Path:
-    """Build the program where it is not newer than its source; return its path. Raises `RunError`."""
-    target = OUT / "udt"
-    if target.is_file() and target.stat().st_mtime >= SOURCE.stat().st_mtime:
-        return target
-    OUT.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_suffix(".new")
-    command = ["g++", "-O2", "-isystem", "/usr/include/udt", str(SOURCE), "-o", str(fresh), "-ludt", "-lpthread"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["no reason given"]
-        raise RunError(f"{SOURCE.relative_to(ROOT)} cannot be built (Debian package libudt-dev): {said[0]}")
-    os.replace(fresh, target)
-    return target
-
-
 def run(scenario: str, seconds: int, window_bytes: int, mtu_bytes: int) -> Live:
     """Run libudt for some seconds over the path of a scenario's text. Raises `RunError`."""
-    program = built()
+    program = built.udt()
     with tempfile.TemporaryDirectory(prefix="elephan-udt-") as folder:
         file = Path(folder, "path.toml")
         file.write_text(scenario, encoding="utf-8")
         script = SCRIPT.format(port=PORT, interval=INTERVAL_MS)
-        words = ["sh", "-c", script, str(program), folder, str(seconds), str(window_bytes), str(mtu_bytes)]
+        words = ["sh", "-c", script, program, folder, str(seconds), str(window_bytes), str(mtu_bytes)]
         code, report = shell.run(file, words)
         if code != 0:
             raise RunError(f"libudt's run ended with {code}")

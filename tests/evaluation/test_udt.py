@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from elephan.backends import programs
 from elephan.errors import RunError
 from evaluation.fidelity import udt_live
 from tests.processes import until
@@ -18,9 +18,10 @@ SECONDS, WINDOW, MTU = "2", "1000000", "1500"
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    if shutil.which("g++") is None or not Path("/usr/include/udt/udt.h").is_file():
-        pytest.skip("needs g++ and libudt-dev")
-    return udt_live.built()
+    lacking = programs.lacks("udt", programs.installed())
+    if lacking:
+        pytest.skip(lacking)
+    return Path(programs.found("udt"))
 
 
 def free_port() -> str:

@@ -28,6 +28,8 @@ FLOW = "[[flow]]\n"
             "flow b: goes the other way than a",
         ),
         (HEAD + FLOW + 'workload = { kind = "iscsi" }\n', '"iscsi" runs on --on sim alone'),
+        (HEAD + FLOW + 'workload = { kind = "program", program = "udt", bytes = "1MB" }\n', "this goes over UDP"),
+        (HEAD + FLOW + 'workload = { kind = "program", program = "srt", bytes = "1MB" }\n', "this goes over UDP"),
         (HEAD + FLOW + 'name = "a"\n[[flow]]\nworkload = { kind = "short_flows", arrivals = 10 }\n', "short_flows"),
         (HEAD + FLOW + "initial_cwnd = 20\n", "ip route change ... initcwnd 20"),
         (HEAD + FLOW + 'rto_min = "100ms"\n', "rto_min 100ms"),

@@ -106,7 +106,7 @@ def test_a_key_that_is_an_option_of_the_socket(file: Path, flow: str, option: st
 @pytest.mark.parametrize(
     ("flow", "machine", "words"),
     [
-        ('transport = "udt4"', NEW, ['transport = "udt4"', "backend sim"]),
+        ('transport = "udt4"', NEW, ['transport = "udt4"', 'take --on sim, or on kernel program = "udt"']),
         ('recovery = "sack"', NEW, ['recovery = "sack"', "6.17", '"rack"']),
         ("quickack_segments = 0", NEW, ["quickack_segments = 0", "16", "delayed_ack = false"]),
         ("limited_transmit = false", NEW, ["limited_transmit = false", "leave it out"]),

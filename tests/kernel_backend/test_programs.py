@@ -21,6 +21,7 @@ from elephan.backends.kernel.plan import Layout, layout_of
 from elephan.backends.programs.requirements import NEEDS
 from elephan.errors import InputError
 from elephan.path import testbed
+from elephan.scenario.program import PROGRAMS
 from tests.kernel_backend.conftest import Elephan, begun, left_of, sockets
 from tests.processes import end, until
 
@@ -41,7 +42,8 @@ congestion_control = {{ name = "storage_friendly", reduction = "1/8" }}
 workload = {{ kind = "program", program = "{program}"{size} }}
 {more}
 """
-ALL = tuple(NEEDS)
+ALL = tuple(name for name in NEEDS if not PROGRAMS[name].over_udp)
+"""Those whose data goes over TCP; of the others test_udp_programs.py."""
 BYTES = 1_000_000
 
 

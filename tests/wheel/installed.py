@@ -60,8 +60,15 @@ class Installed:
             sys.exit(f"{module} needs a library that the wheel ought to bring: {' '.join(libraries)}")
         print(f"ok: the native module needs {' '.join(libraries)} only", flush=True)
 
+    def demand_sources(self) -> None:
+        """Demand the source of the program on libudt, which is built where it runs. Raises SystemExit."""
+        if not (self._site / "elephan" / "backends" / "programs" / "udt.cc").is_file():
+            sys.exit("the wheel lacks elephan/backends/programs/udt.cc")
+        print("ok: the source of udt is there", flush=True)
+
     def run_everywhere(self) -> None:
         """Run the commands that need neither privilege nor another program."""
+        self.demand_sources()
         elephan = self.elephan
         lossy = ["--set", "path.loss=1e-3", "--set", "run.duration=2s", "--out", "lossy"]
         elephan("run", "examples/replicate-oltp.toml", *lossy)

@@ -19,7 +19,7 @@ use crate::transport::TransportMaker;
 use crate::validate::{ValidRun, ValidSimulation};
 use crate::world::World;
 use sim::Network;
-use spec::{RunSpec, WorkloadSpec};
+use spec::{ProgramName, RunSpec, WorkloadSpec};
 use std::ops::ControlFlow;
 use units::Time;
 
@@ -160,9 +160,16 @@ fn stand_ins(spec: &RunSpec) -> Vec<String> {
                 _ if program.bytes.is_some() => format!(" over {streams} connections that share it"),
                 _ => format!(" over {streams} connections"),
             };
+            let by = match (&flow.transport.udt, program.program) {
+                (None, _) => "",
+                // Its FileCC is UDT's control, modified (draft-sharabayko-srt-01, 5.2).
+                (Some(_), ProgramName::Srt) => " of UDT4, of which its file mode has a modified control",
+                (Some(_), _) => " of UDT4",
+            };
             let name = program.program.name();
-            let note =
-                format!("{name} was simulated as a bulk flow{bytes}{over}: what the program itself does is not in it");
+            let note = format!(
+                "{name} was simulated as a bulk flow{bytes}{over}{by}: what the program itself does is not in it"
+            );
             if !notes.contains(&note) {
                 notes.push(note);
             }

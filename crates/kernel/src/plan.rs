@@ -89,6 +89,10 @@ pub struct ProgramPlan {
     pub streams: usize,
     /// True if the client ends well only after the server has confirmed all data.
     pub confirmed: bool,
+    /// True if the data goes over UDP: the server, at the destination, is heard when it has the flow's port, and has
+    /// received what it has written.
+    #[serde(default)]
+    pub over_udp: bool,
     /// Folder in which both start, and for their output.
     pub folder: String,
 }

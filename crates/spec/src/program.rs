@@ -79,6 +79,10 @@ pub enum ProgramName {
     Lftp,
     /// lftp's pget, from a vsftpd.
     Pget,
+    /// A sender and a receiver on libudt.
+    Udt,
+    /// srt-file-transmit, to another one.
+    Srt,
 }
 
 impl ProgramName {
@@ -94,6 +98,8 @@ impl ProgramName {
             ProgramName::Ftp => "ftp",
             ProgramName::Lftp => "lftp",
             ProgramName::Pget => "pget",
+            ProgramName::Udt => "udt",
+            ProgramName::Srt => "srt",
         }
     }
 }

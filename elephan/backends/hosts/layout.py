@@ -14,6 +14,7 @@ from elephan.errors import InputError
 from elephan.kernel.run_controls import Control
 from elephan.run_spec.defaults import TRANSPORT
 from elephan.run_spec.types import EventSpec, FlowSpec, RunSpec, TransportSpec
+from elephan.scenario.program import PROGRAMS
 
 EMULATED = "--on kernel emulates it"
 
@@ -112,6 +113,12 @@ def _refuse(spec: RunSpec) -> None:
         kind = flow["workload"]["kind"]
         if kind in ("iscsi", "fc", "fcp"):
             raise InputError(f'flow {flow["name"]}: workload "{kind}" runs on --on sim alone')
+        workload = flow["workload"]
+        if workload["kind"] == "program" and PROGRAMS[workload["program"]].over_udp:
+            raise InputError(
+                f'flow {flow["name"]}: program = "{workload["program"]}": an agent counts what TCP delivers, and this '
+                "goes over UDP: take --on kernel, or scp, rsync or iperf3"
+            )
 
 
 def _words(event: EventSpec) -> str:

@@ -47,7 +47,10 @@ FULL = 1 << 20
 
 RIGHTS = "log in as root, or as a user whom sudo asks no password"
 
-COMMANDS = sorted({"env", *(command for needs in requirements.NEEDS.values() for command in needs)} - {"ssh-keygen"})
+COUNTED = tuple(name for name, traits in PROGRAMS.items() if not traits.over_udp)
+"""Programs whose bytes an agent can count: those of TCP, by its sockets. `layout_of` refuses others."""
+
+COMMANDS = sorted({"env", *(command for name in COUNTED for command in requirements.NEEDS[name])} - {"ssh-keygen"})
 """Commands of all programs, and `env`, by which rclone gets an option that its older versions do not know."""
 
 Wait = Callable[[list[Reply]], None]
@@ -83,7 +86,7 @@ def as_lines(agent: Agent) -> list[str]:
     versions = (f"{name} {found}" for name in requirements.VERSIONS if (found := _version(name, commands)) is not None)
     lines = [f"programs   {', '.join(versions) or 'none'}"]
     roles: tuple[requirements.Role, ...] = ("server", "client")
-    lacking = {role: [name for name in PROGRAMS if requirements.lacks_at(name, role, commands)] for role in roles}
+    lacking = {role: [name for name in COUNTED if requirements.lacks_at(name, role, commands)] for role in roles}
     lines += [f"no {role:<7} of {', '.join(names)}" for role, names in lacking.items() if names]
     if told.get("namespaces") is None:
         lines.append(f"namespaces none, which servers but iperf3's need: {told.get('why', '')}")

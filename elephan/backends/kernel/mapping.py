@@ -104,6 +104,9 @@ def program_settings_of(transport: TransportSpec, machine: Machine) -> Settings:
 
     Raises `Refused`.
     """
+    if transport.get("udt") is not None:
+        # No key of TCP concerns it; its window is an option of its own (elephan/backends/programs/udp.py).
+        return Settings(transport["mtu_bytes"], (), "", None, None)
     if transport["pacing"]:
         raise Refused("pacing = true: only an option of the socket does it, and a program's sockets are its own")
     settings, own = settings_of(transport, machine), socket_of(transport)
@@ -214,7 +217,9 @@ def _route(transport: TransportSpec) -> str:
 def _protocol(transport: TransportSpec, _: Machine) -> None:
     udt = transport.get("udt")
     if udt is not None:
-        raise Refused(f'transport = "{udt["version"]}": the kernel has no UDT; run it on the backend sim')
+        raise Refused(
+            f'transport = "{udt["version"]}": the kernel has no UDT; take --on sim, or on kernel program = "udt"'
+        )
 
 
 def _recovery(transport: TransportSpec, machine: Machine) -> None:

@@ -196,7 +196,8 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
                 places.setdefault((flow["destination"], settings, owner), len(places)),
             )
         )
-        notes.update(dict.fromkeys(notes_of(transport)))
+        if "udt" not in transport:
+            notes.update(dict.fromkeys(notes_of(transport)))
     require_room(flows, DISK_FOLDERS)
     notes.update(dict.fromkeys(program.notes_of(flows)))
     if len(places) > MOST_HOSTS:

@@ -39,6 +39,7 @@ class Prepared:
             "fetches": self.ends.fetches,
             "streams": self.ends.streams,
             "confirmed": self.ends.confirmed,
+            "over_udp": ends.over_udp,
             "folder": str(self.folder),
         }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from elephan.run_spec.types import ProgramWorkloadSpec
+from elephan.scenario.program import files_of
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def to_receive(workload: ProgramWorkloadSpec, place: Place, *, devices: bool = T
 
 def _sizes(workload: ProgramWorkloadSpec) -> tuple[int, ...]:
     assert workload["bytes"] is not None, "files have a size"
-    files = workload.get("files", 1)
+    files = files_of(workload)
     size, rest = divmod(workload["bytes"], files)
     return tuple(size + (number < rest) for number in range(files))
 

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from elephan.backends.programs import ftp, plain, ssh
+from elephan.backends.programs import ftp, plain, ssh, udp
 from elephan.backends.programs.ends import Data, End, Place
 from elephan.backends.programs.requirements import found
 from elephan.errors import RunError
@@ -28,6 +28,8 @@ class Ends:
     """The client is at the destination, and the server at the source."""
     streams: int
     """Connections with data at once."""
+    over_udp: bool
+    """No connection of TCP carries its data."""
 
     @property
     def confirmed(self) -> bool:
@@ -79,9 +81,14 @@ def ends_of(
                 server, client = ftp.pushed(workload, near, far, port, limit_bps)
             case "pget":
                 server, client = ftp.fetched(workload, near, far, port, limit_bps)
+            case "udt":
+                server, client = udp.udt(flow, workload, near, far, port)
+            case "srt":
+                server, client = udp.srt(flow, workload, near, far, port)
             case _:
                 keys = ssh.Keys.made(found("ssh-keygen"), within)
                 server, client = ssh.ends(workload, near, far, port, keys, limit_bps)
     except (OSError, subprocess.CalledProcessError) as error:
         raise RunError(f"flow {flow['name']}: {program} cannot be set up: {error}") from error
-    return Ends(program, server, client, PROGRAMS[program].fetches, streams_of(workload))
+    traits = PROGRAMS[program]
+    return Ends(program, server, client, traits.fetches, streams_of(workload), traits.over_udp)

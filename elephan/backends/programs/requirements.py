@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Literal
 
+from elephan.backends.programs import built
+
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """As the programs' own PATH (crates/kernel/src/traffic/process.rs): servers are often not on a user's."""
 
@@ -25,8 +27,10 @@ NEEDS = {
     "ftp": {"vsftpd": "vsftpd", "curl": "curl"},
     "lftp": {"vsftpd": "vsftpd", "lftp": "lftp"},
     "pget": {"vsftpd": "vsftpd", "lftp": "lftp"},
+    "udt": {"g++": "g++", built.HEADER: "libudt-dev"},
+    "srt": {"srt-file-transmit": "srt-tools"},
 }
-"""Commands of each program, and the Debian package of each command."""
+"""Commands of each program, and the Debian package of each command; of udt, what it is built with."""
 
 Role = Literal["server", "client"]
 
@@ -40,6 +44,8 @@ NEEDED_BY: dict[str, dict[Role, tuple[str, ...]]] = {
     "ftp": {"server": ("vsftpd",), "client": ("curl",)},
     "lftp": {"server": ("vsftpd",), "client": ("lftp",)},
     "pget": {"server": ("vsftpd",), "client": ("lftp",)},
+    "udt": {"server": ("g++", built.HEADER), "client": ("g++", built.HEADER)},
+    "srt": {"server": ("srt-file-transmit",), "client": ("srt-file-transmit",)},
 }
 """Of these, the commands on the machine of each end; ssh-keygen is needed where elephan runs."""
 
@@ -51,6 +57,7 @@ VERSIONS = {
     "vsftpd": ("-v", r"version (\S+)"),
     "curl": ("--version", r"curl (\S+)"),
     "lftp": ("--version", r"Version (\S+)"),
+    "srt-file-transmit": ("-version", r"SRT Library version: ([^\s,]+)"),
 }
 """By command: the argument that prints its version, and a pattern that finds it."""
 
@@ -64,18 +71,23 @@ CARRY = {
     "ftp": ("vsftpd", "curl"),
     "lftp": ("vsftpd", "lftp"),
     "pget": ("vsftpd", "lftp"),
+    # libudt has no version that a program could ask for.
+    "udt": (),
+    "srt": ("srt-file-transmit",),
 }
 """Commands whose versions a record contains, by program."""
 
 
 def where(command: str) -> str | None:
-    """Return the full path of a command, None when it is not installed."""
+    """Return the full path of a command or a header, None when it is not installed."""
+    if command.endswith(".h"):
+        return built.header(command)
     return shutil.which(command, path=SEARCHED)
 
 
 def found(command: str) -> str:
-    """Return the full path of a command. Raises `FileNotFoundError`."""
-    path = where(command)
+    """Return the full path of a command; udt is built first. Raises `FileNotFoundError`, `RunError`."""
+    path = built.udt() if command == "udt" else where(command)
     if path is None:
         raise FileNotFoundError(f"{command} is not installed")
     return path

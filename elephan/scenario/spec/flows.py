@@ -159,7 +159,7 @@ def _transport_on(
     if flow.mtu is not None and flow.mtu > mtu_of_route:
         raise Problem(("flow", group, "mtu"), f"at most {mtu_of_route}B, the smallest MTU on the route")
     in_flight = max(_in_flight(network, queues, there, back, *extremes) for there, back in ways)
-    if flow.transport != "tcp":
+    if flow.carried_by != "tcp":
         # Acknowledgments wait for a timer: twice what arrives meanwhile is on its way beside the rest.
         fastest_bps = max(min(extremes[0][index] for index in there) for there, _ in ways)
         in_flight += 2 * fastest_bps * _SYN_NS // (8 * _NS_PER_S)
@@ -251,8 +251,8 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
         "fast_retransmit": flow.fast_retransmit,
         "cwnd_clamp": flow.cwnd_clamp,
     }
-    if flow.transport != "tcp":
-        spec["udt"] = {"version": flow.transport}
+    if flow.carried_by != "tcp":
+        spec["udt"] = {"version": flow.carried_by}
     return spec
 
 

@@ -12,6 +12,7 @@ mod far_end;
 mod info;
 mod netstat;
 mod poll;
+mod proc_file;
 mod process;
 mod program;
 mod program_connections;
@@ -28,6 +29,7 @@ mod socket;
 mod striped;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use crate::clock::{self, Clock};
 use crate::error::KernelError;

@@ -1,9 +1,9 @@
 //! A namespace's TCP counters: /proc/net/netstat, the lines "TcpExt:".
 
+use super::proc_file;
 use crate::namespace;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// The counters of one namespace, to be read as often as one likes.
 pub(crate) struct Netstat(File);
@@ -35,18 +35,7 @@ impl Netstat {
     /// # Errors
     /// Reading fails, or a counter is missing.
     pub fn read(&self) -> io::Result<Recoveries> {
-        let mut text = vec![0; 16 << 10];
-        let mut length = 0;
-        loop {
-            match self.0.read_at(&mut text[length..], length as u64)? {
-                0 => break,
-                more => length += more,
-            }
-            if length == text.len() {
-                text.resize(2 * length, 0);
-            }
-        }
-        parse(&String::from_utf8_lossy(&text[..length]))
+        parse(&proc_file::text(&self.0)?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A real program in a namespace: start, wait, end, and output.
 
+use super::written::Written;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -72,6 +73,14 @@ impl Process {
         }
         // SAFETY: the descriptor was just made and has no other owner.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+    }
+
+    /// Counts the bytes that it writes from now on, without what it says.
+    ///
+    /// # Errors
+    /// The kernel's; it has no counter.
+    pub fn written(&self) -> io::Result<Written> {
+        Written::since_now(File::open(format!("/proc/{}/io", self.child.id()))?, self.said.to_vec())
     }
 
     /// Returns the exit status; None while it runs.

@@ -5,7 +5,7 @@ use super::ends::EndReport;
 use super::info::Info;
 use super::netstat::{Netstat, Recoveries};
 use super::process::{told, Process};
-use super::program_connections::Connections;
+use super::program_connections::{Connections, ServerAt};
 use super::program_far::{ProgramFarEnd, Told};
 use super::socket::Failed;
 use crate::plan::{HostPlan, ProgramPlan};
@@ -100,7 +100,13 @@ impl Program {
         let (serves, asks) = if program.fetches { (from, to) } else { (to, from) };
         let listens = if program.fetches { &mut near } else { &mut far };
         let (namespace, folder) = (Some(serves.namespace.as_str()), PathBuf::from(&program.folder));
-        let server = listens.serve(&program.name, &program.server, namespace, &folder, planned.port)?;
+        let at = ServerAt { namespace, folder: &folder, port: planned.port, over_udp: program.over_udp };
+        let server = listens.serve(&program.name, &program.server, at)?;
+        let far = if program.over_udp {
+            ProgramFarEnd::Written(server.written().map_err(|error| ("/proc/PID/io of its server".to_owned(), error))?)
+        } else {
+            ProgramFarEnd::Here(far)
+        };
         let client =
             Client { words: program.client.clone(), namespace: Some(asks.namespace.clone()), folder, running: None };
         let about = Planned {
@@ -110,7 +116,7 @@ impl Program {
             congestion: Some(planned.congestion_control.clone()),
             window_bytes: planned.window_clamp_bytes,
         };
-        let made = Program::of(spec, index, about, near, ProgramFarEnd::Here(far))?;
+        let made = Program::of(spec, index, about, near, far)?;
         let netstat = netstat.map_err(|error| ("its namespace's counters".to_owned(), error))?;
         Ok(Program { client: Some(client), server: Some(server), netstat: Some(netstat), ..made })
     }
@@ -127,8 +133,7 @@ impl Program {
     ) -> Result<Program, Failed> {
         let failed = |error| ("sock_diag".to_owned(), error);
         let mut near = Connections::open(None, plan.peer, program.connections()).map_err(failed)?;
-        let server =
-            program.serves.then(|| near.serve(&program.name, &program.words, None, &program.folder, program.port()));
+        let server = program.serves.then(|| near.serve(&program.name, &program.words, ServerAt::here(program)));
         let server = server.transpose()?;
         let client = (!program.serves).then(|| Client {
             words: program.words.clone(),
@@ -283,7 +288,9 @@ impl Program {
         let Some(ended) = self.ended.filter(|_| !self.settled) else { return Ok(()) };
         let (received, bytes) = (self.received(), self.bytes.unwrap_or(0));
         let lacks = self.confirmed && received < bytes;
-        if (near || far) && now.since(ended) < SETTLING || shared && lacks && now.since(ended) < LAST_REPORT {
+        // Without connections to wait for, only data that lacks is waited for.
+        let settling = near || far || self.far.is_over_udp() && lacks;
+        if settling && now.since(ended) < SETTLING || shared && lacks && now.since(ended) < LAST_REPORT {
             return Ok(());
         }
         self.settled = true;
@@ -356,6 +363,12 @@ impl Program {
     pub fn notes(&self, spec: &FlowSpec, end: Time) -> Vec<String> {
         let (name, program) = (&spec.name, &self.name);
         let mut notes = vec![];
+        if self.far.is_over_udp() {
+            if !self.far.came() && spec.start_ns < end.0 {
+                notes.push(format!("flow {name}: {program} had received nothing before the end"));
+            }
+            return notes;
+        }
         if !self.far.came() && spec.start_ns < end.0 {
             notes.push(format!("flow {name}: {program} made no connection before the end"));
         }

@@ -6,8 +6,9 @@ use super::far_end::FarCounters;
 use super::info::Info;
 use super::process::{told, Process};
 use super::socket::Failed;
+use super::written::UdpSockets;
 use crate::clock;
-use crate::program_end_plan::Ports;
+use crate::program_end_plan::{Ports, ProgramEndPlan};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -23,6 +24,24 @@ const COMMANDS: u64 = 32 << 10;
 /// A look at connections goes over all that a host has: between two looks is at least this many times the time of one,
 /// so that they take 5 % of a processor at most.
 const RESTS: u64 = 19;
+
+/// Place of a server.
+pub(crate) struct ServerAt<'a> {
+    /// File of its network namespace; None: this thread's.
+    pub namespace: Option<&'a str>,
+    /// In which it starts, and for its output.
+    pub folder: &'a Path,
+    pub port: u16,
+    /// It has the port of UDP, not of TCP.
+    pub over_udp: bool,
+}
+
+impl ServerAt<'_> {
+    /// That of an end on a host that has no namespaces for it.
+    pub fn here(program: &ProgramEndPlan) -> ServerAt<'_> {
+        ServerAt { namespace: None, folder: &program.folder, port: program.port(), over_udp: false }
+    }
+}
 
 /// The connections of one end.
 pub(crate) struct Connections {
@@ -149,25 +168,23 @@ impl Connections {
         Some(EndReport { received_bytes: self.received(), ..report })
     }
 
-    /// Starts the server of `program` and waits until it listens on `port`.
+    /// Starts the server of `program` and waits until it listens on its port.
     ///
     /// # Errors
     /// It does not start, ends, or does not listen in time.
-    pub fn serve(
-        &mut self,
-        program: &str,
-        words: &[String],
-        namespace: Option<&str>,
-        folder: &Path,
-        port: u16,
-    ) -> Result<Process, Failed> {
+    pub fn serve(&mut self, program: &str, words: &[String], at: ServerAt<'_>) -> Result<Process, Failed> {
         let named = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| (what, error)
         };
-        let mut server = Process::start(words, namespace, folder, "server").map_err(named(program))?;
+        let udp = at.over_udp.then(|| UdpSockets::open(at.namespace)).transpose().map_err(named("/proc/net/udp"))?;
+        let mut server = Process::start(words, at.namespace, at.folder, "server").map_err(named(program))?;
         let until = clock::monotonic_ns() + CONNECT_TIMEOUT.0;
-        while !self.diag.has_listener(port).map_err(named("sock_diag"))? {
+        let mut listens = || match &udp {
+            Some(sockets) => sockets.have(at.port).map_err(named("/proc/net/udp")),
+            None => self.diag.has_listener(at.port).map_err(named("sock_diag")),
+        };
+        while !listens()? {
             let failed = |why: String| (format!("the server of {program}"), io::Error::other(why));
             if let Some(status) = server.ended().map_err(named("wait"))? {
                 return Err(failed(told(status, &server.words())));

@@ -4,7 +4,7 @@ use super::ends::EndReport;
 use super::far_end::FarCounters;
 use super::poll::Poll;
 use super::process::{told, Process};
-use super::program_connections::Connections;
+use super::program_connections::{Connections, ServerAt};
 use super::record::Record;
 use super::report_link::ReportLink;
 use crate::clock;
@@ -42,9 +42,8 @@ impl ProgramEnd {
             let failed = |(what, error)| KernelError::Flow { flow: names[flow].clone(), what, error };
             let connections = Connections::open(None, plan.peer, program.connections());
             let mut connections = connections.map_err(|error| failed(("sock_diag".to_owned(), error)))?;
-            let server = program
-                .serves
-                .then(|| connections.serve(&program.name, &program.words, None, &program.folder, program.port()));
+            let server =
+                program.serves.then(|| connections.serve(&program.name, &program.words, ServerAt::here(program)));
             made.push(ProgramEnd {
                 flow,
                 name: names[flow].clone(),

@@ -1,4 +1,13 @@
-// A sender and a receiver on libudt, for measuring: memory to memory, one connection, a line of numbers per interval.
+// A sender and a receiver on libudt: one connection.
+//
+//   udt receive-file ADDRESS PORT WINDOW_BYTES MTU BYTES FILE
+//   udt send-file    ADDRESS PORT WINDOW_BYTES MTU BYTES FILE
+//
+// One writes BYTES that arrive to FILE, which may be a device, and then confirms them with a byte; the other sends
+// FILE, waits for that byte, and ends. Nothing else is written, so that what the receiver has written is what it has
+// received.
+//
+// For measuring, memory to memory, a line of numbers per interval:
 //
 //   udt receive ADDRESS PORT SECONDS INTERVAL_MS WINDOW_BYTES MTU
 //   udt send    ADDRESS PORT SECONDS INTERVAL_MS WINDOW_BYTES MTU
@@ -9,8 +18,11 @@
 // Errors are one line, exit code 1.
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <udt.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -31,12 +43,20 @@ constexpr int BLOCK = 1 << 16;
 	std::exit(1);
 }
 
+[[noreturn]] void fail_at_file(const char *file)
+{
+	std::fprintf(stderr, "udt: %s: %s\n", file, std::strerror(errno));
+	std::exit(1);
+}
+
 struct Options {
 	sockaddr_in address;
 	double seconds;
 	long interval_ms;
 	int window_bytes;
 	int mtu;
+	long long bytes;
+	const char *file;
 };
 
 double ms_since(Clock::time_point start)
@@ -68,7 +88,7 @@ UDTSOCKET open_socket(const Options &options)
 	return socket;
 }
 
-int receive(const Options &options)
+UDTSOCKET listen(const Options &options)
 {
 	UDTSOCKET listener = open_socket(options);
 	if (UDT::bind(listener, reinterpret_cast<const sockaddr *>(&options.address), sizeof options.address) ==
@@ -76,13 +96,103 @@ int receive(const Options &options)
 		fail("bind");
 	if (UDT::listen(listener, 1) == UDT::ERROR)
 		fail("listen");
-	std::printf("listening\n");
-	std::fflush(stdout);
+	return listener;
+}
+
+UDTSOCKET accept(UDTSOCKET listener)
+{
 	sockaddr_in peer;
 	int length = sizeof peer;
 	UDTSOCKET connection = UDT::accept(listener, reinterpret_cast<sockaddr *>(&peer), &length);
 	if (connection == UDT::INVALID_SOCK)
 		fail("accept");
+	return connection;
+}
+
+void connect(UDTSOCKET socket, const Options &options)
+{
+	if (UDT::connect(socket, reinterpret_cast<const sockaddr *>(&options.address), sizeof options.address) ==
+	    UDT::ERROR)
+		fail("connect");
+}
+
+void write_all(int file, const char *data, int count, const char *name)
+{
+	while (count > 0) {
+		const ssize_t done = write(file, data, static_cast<size_t>(count));
+		if (done < 0 && errno != EINTR)
+			fail_at_file(name);
+		data += done > 0 ? done : 0;
+		count -= done > 0 ? static_cast<int>(done) : 0;
+	}
+}
+
+int receive_file(const Options &options)
+{
+	const int file = open(options.file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	if (file < 0)
+		fail_at_file(options.file);
+	UDTSOCKET listener = listen(options);
+	UDTSOCKET connection = accept(listener);
+	std::vector<char> block(BLOCK);
+	for (long long left = options.bytes; left > 0;) {
+		const int taken = UDT::recv(connection, block.data(), BLOCK, 0);
+		if (taken == UDT::ERROR)
+			fail("recv");
+		write_all(file, block.data(), taken, options.file);
+		left -= taken;
+	}
+	if (close(file) != 0)
+		fail_at_file(options.file);
+	const char confirmed = 1;
+	if (UDT::send(connection, &confirmed, 1, 0) == UDT::ERROR)
+		fail("send");
+	// The sender closes when it has the byte; an end before that would lose it.
+	char nothing;
+	while (UDT::recv(connection, &nothing, 1, 0) != UDT::ERROR)
+		;
+	UDT::close(connection);
+	UDT::close(listener);
+	return 0;
+}
+
+int send_file(const Options &options)
+{
+	const int file = open(options.file, O_RDONLY);
+	if (file < 0)
+		fail_at_file(options.file);
+	UDTSOCKET socket = open_socket(options);
+	connect(socket, options);
+	std::vector<char> block(BLOCK);
+	for (long long left = options.bytes; left > 0;) {
+		const ssize_t count = read(file, block.data(), left < BLOCK ? static_cast<size_t>(left) : BLOCK);
+		if (count == 0)
+			errno = ENODATA;
+		if (count <= 0)
+			fail_at_file(options.file);
+		// It may take a part of them.
+		for (int sent = 0; sent < count;) {
+			const int done = UDT::send(socket, block.data() + sent, static_cast<int>(count) - sent, 0);
+			if (done == UDT::ERROR)
+				fail("send");
+			sent += done;
+		}
+		left -= count;
+	}
+	char confirmed;
+	if (UDT::recv(socket, &confirmed, 1, 0) == UDT::ERROR)
+		fail("the receiver's confirmation");
+	close(file);
+	UDT::close(socket);
+	return 0;
+}
+
+int receive(const Options &options)
+{
+	UDTSOCKET listener = listen(options);
+	std::printf("listening\n");
+	std::fflush(stdout);
+	UDTSOCKET connection = accept(listener);
 	// So that a silent sender does not stop the report.
 	set(connection, UDT_RCVTIMEO, static_cast<int>(options.interval_ms), "UDT_RCVTIMEO");
 	std::vector<char> block(BLOCK);
@@ -114,9 +224,7 @@ int send(const Options &options)
 	// Without a linger, closing does not wait for data that no one measures.
 	linger none = {0, 0};
 	UDT::setsockopt(socket, 0, UDT_LINGER, &none, sizeof none);
-	if (UDT::connect(socket, reinterpret_cast<const sockaddr *>(&options.address), sizeof options.address) ==
-	    UDT::ERROR)
-		fail("connect");
+	connect(socket, options);
 	set(socket, UDT_SNDTIMEO, static_cast<int>(options.interval_ms), "UDT_SNDTIMEO");
 	const std::vector<char> block(BLOCK);
 	const auto start = Clock::now();
@@ -154,22 +262,37 @@ int main(int count, char **words)
 	Options options = {};
 	options.address.sin_family = AF_INET;
 	const std::string role = count == 8 ? words[1] : "";
-	if ((role != "send" && role != "receive") || inet_pton(AF_INET, words[2], &options.address.sin_addr) != 1) {
+	const bool files = role == "send-file" || role == "receive-file";
+	if ((role != "send" && role != "receive" && !files) || inet_pton(AF_INET, words[2], &options.address.sin_addr) != 1) {
 		std::fprintf(stderr,
-			     "usage: udt send|receive ADDRESS PORT SECONDS INTERVAL_MS WINDOW_BYTES MTU\n");
+			     "usage: udt send|receive ADDRESS PORT SECONDS INTERVAL_MS WINDOW_BYTES MTU, or "
+			     "udt send-file|receive-file ADDRESS PORT WINDOW_BYTES MTU BYTES FILE\n");
 		return 2;
 	}
 	options.address.sin_port = htons(static_cast<unsigned short>(std::atoi(words[3])));
-	options.seconds = std::atof(words[4]);
-	options.interval_ms = std::atol(words[5]);
-	options.window_bytes = std::atoi(words[6]);
-	options.mtu = std::atoi(words[7]);
-	if (options.seconds <= 0 || options.interval_ms <= 0 || options.window_bytes <= 0 || options.mtu <= 76) {
-		std::fprintf(stderr, "udt: SECONDS, INTERVAL_MS and WINDOW_BYTES above 0, MTU above 76\n");
+	if (files) {
+		options.window_bytes = std::atoi(words[4]);
+		options.mtu = std::atoi(words[5]);
+		options.bytes = std::atoll(words[6]);
+		options.file = words[7];
+		options.seconds = options.interval_ms = 1;
+	} else {
+		options.seconds = std::atof(words[4]);
+		options.interval_ms = std::atol(words[5]);
+		options.window_bytes = std::atoi(words[6]);
+		options.mtu = std::atoi(words[7]);
+		options.bytes = 1;
+	}
+	if (options.seconds <= 0 || options.interval_ms <= 0 || options.window_bytes <= 0 || options.mtu <= 76 ||
+	    options.bytes <= 0) {
+		std::fprintf(stderr, "udt: SECONDS, INTERVAL_MS, WINDOW_BYTES and BYTES above 0, MTU above 76\n");
 		return 2;
 	}
 	UDT::startup();
-	const int status = role == "send" ? send(options) : receive(options);
+	const int status = role == "send"         ? send(options)
+			   : role == "receive"    ? receive(options)
+			   : role == "send-file" ? send_file(options)
+						 : receive_file(options);
 	UDT::cleanup();
 	return status;
 }
