@@ -1,5 +1,5 @@
-"""`python -m evaluation.performance.line`, as root: frames that `elephan line` sends and receives over a pair of virtual
-interfaces, beside trafgen and iperf3. Writes the table of docs/results/line.md.
+"""`python -m evaluation.performance.line`, as root: frames that `elephan line` sends and receives over virtual interfaces,
+beside trafgen and iperf3. Writes the table of docs/results/line.md.
 
 Each sends as fast as it can; all take turns. elephan and iperf3 have a receiver that looks at each frame; trafgen has
 none: its frames are counted by the interface at the other end. CPU is that of the whole machine, softirqs included.

@@ -71,7 +71,7 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// What stands behind the header of a frame.
+/// Bytes behind the header of a frame.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..100),
@@ -107,8 +107,9 @@ proptest! {
     #[test]
     fn a_sender_bears_any_answers(messages in proptest::collection::vec((message(), number(), number()), 0..40)) {
         let spec = spec(
-            r#"{"to": "02:00:00:00:00:02", "stream": 7, "sizes": [[64, 1]], "rate_bps": 1000000, "duration_ns": 50000000,
-            "frames": null, "ramp_ns": 0, "payload": "zeros", "series_ns": 10000000, "drain_ns": 0, "pcp": null}"#,
+            r#"{"to": "02:00:00:00:00:02", "stream": 7, "sizes": [[64, 1]], "rate_bps": 1000000,
+            "duration_ns": 50000000, "frames": null, "ramp_ns": 0, "payload": "zeros", "series_ns": 10000000,
+            "drain_ns": 0, "pcp": null}"#,
         );
         let now = |steady_ns: u64| Now { steady_ns, day_ns: 1_790_000_000_000_000_000 + steady_ns };
         let mut sender = Sender::new(spec, OWN, 1500, None, 1, now(0)).unwrap();
