@@ -74,6 +74,7 @@ def programs(name: str, size: int) -> Mapping[str, Callable[[], Measured]]:
     """Return what sends frames of a size."""
     found: dict[str, Callable[[], Measured]] = {
         "elephan, packet-mmap": lambda: elephan(name, "packet-mmap", size),
+        "elephan, packet-mmap, steered": lambda: steered(name, size),
         "trafgen, no receiver": lambda: trafgen(name, size),
         "iperf3, UDP": lambda: iperf3(name, size),
     }
@@ -159,6 +160,20 @@ def elephan(name: str, method: str, size: int) -> Measured:
         told = json.loads(sender.communicate(timeout=60)[0])
     got = told["received"]
     return Measured(got["frames"] / (got["span_ns"] / 1e9), got["lost"] / told["sent"]["frames"], busy)
+
+
+def steered(name: str, size: int) -> Measured:
+    """Send with elephan while the receiving interface hands its frames to all processors (receive packet steering)."""
+    file = f"/sys/class/net/{pair_of(size)}-far/queues/rx-0/rps_cpus"
+
+    def steer(processors: int) -> None:
+        subprocess.run(within(f"{name}-far", "sh", "-c", f"echo {processors:x} > {file}"), check=True)
+
+    steer((1 << (os.cpu_count() or 1)) - 1)
+    try:
+        return elephan(name, "packet-mmap", size)
+    finally:
+        steer(0)
 
 
 def trafgen(name: str, size: int) -> Measured:
