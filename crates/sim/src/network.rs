@@ -56,6 +56,10 @@ pub struct Network<P> {
     stopped: bool,
     /// Nothing is computed beyond it: the end of the present call of [`Network::run`].
     horizon: Time,
+    /// A link has batches.
+    has_batches: bool,
+    /// The link of the latest event of a link.
+    latest: u32,
 }
 
 /// The number of a link, stored as its complement so that `Option<LinkId>` has the same size.
@@ -94,7 +98,28 @@ impl<P: Packet + Routed> Network<P> {
         let queue = EventQueue::new(links.len() + timers);
         let upstream = upstream(&links, &routes);
         let (early, now) = (early as u32, Time::ZERO);
-        Network { links, pacers, routes, upstream, queue, early, now, events: 0, stopped: false, horizon: now }
+        let has_batches = links.iter().any(|link| matches!(link, Link::Batched(_)));
+        Network {
+            links,
+            pacers,
+            routes,
+            upstream,
+            queue,
+            early,
+            now,
+            events: 0,
+            stopped: false,
+            horizon: now,
+            has_batches,
+            latest: 0,
+        }
+    }
+
+    /// Returns true while [`Hosts::handle_packet`] has a packet behind which another one of its batch is handed over,
+    /// of its flow and at the same time.
+    #[inline]
+    pub fn is_followed(&self) -> bool {
+        self.has_batches && self.links[self.latest as usize].is_followed()
     }
 
     /// The time of the latest event.
@@ -262,6 +287,7 @@ impl<P: Packet + Routed> Network<P> {
     #[inline]
     fn step_link<H: Hosts<P>>(&mut self, hosts: &mut H, link: u32) {
         let now = self.now;
+        self.latest = link;
         let event = self.links[link as usize].handle_event(now, &mut self.pacers);
         let LinkEvent { delivered, next_event, has_dropped } = event;
         self.queue.reschedule_top(next_event);
