@@ -39,12 +39,17 @@ class Sample:
     """Id of the machine's boot."""
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Sample:
-        """Take an agent's answer (docs/design/agent.md)."""
-        packets, window_s = told["packets"], told["window_s"]
+    def of(cls, told: Mapping[str, Any], sent: Mapping[str, Any]) -> Sample:
+        """Take an agent's answer (docs/design/agent.md) about a transfer of which the sender has told `sent`.
+
+        The sender's kernel counts every packet. A receiver's takes what its adapter or hypervisor has joined for one
+        where that does not say how many they were (virtio_net_hdr_to_skb leaves gso_segs 0).
+        """
+        window_s = told["window_s"]
+        payload = sent["payload_bytes"] / sent["packets"] if sent["packets"] else 0.0
         return cls(
-            packets=packets,
-            packet_bytes=told["payload_bytes"] / packets + told["header_bytes"] if packets else 0.0,
+            packets=round(told["payload_bytes"] / payload) if payload else 0,
+            packet_bytes=payload + sent["header_bytes"],
             window_s=window_s,
             cpu_s=told["cpu_s"],
             busiest=told["busiest_core_s"] / window_s,

@@ -85,8 +85,8 @@ def measure(hosts: Sequence[Host], plan: Plan, progress: Callable[[int], None] =
                     sender, receiver = ends[sends], ends[1 - sends]
                     size = _size(ends, part)
                     sent, received = _transfer(inbox, sender, receiver, size, plan, warm_up_ms, plan.window_ms)
-                    found.setdefault((sends, "send"), []).append(Sample.of(sent))
-                    found.setdefault((1 - sends, "receive"), []).append(Sample.of(received))
+                    found.setdefault((sends, "send"), []).append(Sample.of(sent, sent))
+                    found.setdefault((1 - sends, "receive"), []).append(Sample.of(received, sent))
                     done += 1
                     progress(done)
     finally:

@@ -51,7 +51,9 @@ def test_others_work_before_the_transfers_is_taken_off() -> None:
         "idle_cpu_per_s": 0.05,
         "boot_id": "a",
     }
-    found = Sample.of(told)
+    found = Sample.of(told, told)
+    # A receiver whose hypervisor joins packets has fewer than were sent, of the same payload.
+    assert Sample.of({**told, "packets": 23}, told) == found
     assert (found.packet_bytes, found.packet_ns(found.others), found.busiest) == (1500, pytest.approx(400_000), 0.25)
 
 
@@ -170,8 +172,8 @@ def test_two_hosts_carry_transfers_of_each_size_and_one_machine_is_not_told_apar
         samples = host[verb]["samples"]
         # An announced segment size holds for what is sent: 750 and 1500 B, but for the last of a write.
         assert [sample["packet_bytes"] for sample in samples] == [
-            pytest.approx(750, rel=0.05),
-            pytest.approx(1500, rel=0.05),
+            pytest.approx(750, rel=0.03),
+            pytest.approx(1500, rel=0.03),
         ]
         for sample in samples:
             assert sample["packets"] > 100 and 0.15 < sample["window_s"]
