@@ -67,10 +67,12 @@ def _window_ms(text: str) -> int:
 
 
 def measured(hosts: Sequence[Host], plan: Plan) -> list[Measured]:
-    """Carry the transfers. Raises `InputError` and `RunError`."""
+    """Carry the transfers, with a bar on a terminal. Raises `InputError` and `RunError`."""
+    from elephan.cli.console import counted
     from elephan.hosts import cost_transfers
 
-    return cost_transfers.measure(hosts, plan)
+    with counted("transfers") as on_progress:
+        return cost_transfers.measure(hosts, plan, lambda done: on_progress(done, plan.transfers))
 
 
 def as_json(found: Sequence[Measured]) -> list[dict[str, Any]]:

@@ -72,6 +72,7 @@ impl<P: Packet> BatchedLink<P> {
         self.followed
     }
 
+    #[inline(never)]
     pub(crate) fn due(&self) -> u64 {
         self.taken.front().map_or(self.look, |first| first.due.min(self.look))
     }

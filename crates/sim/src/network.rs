@@ -58,8 +58,8 @@ pub struct Network<P> {
     horizon: Time,
     /// A link has batches.
     has_batches: bool,
-    /// The link of the latest event of a link.
-    latest: u32,
+    /// The link that the packet passed last which a host has now.
+    last_hop: u32,
 }
 
 /// The number of a link, stored as its complement so that `Option<LinkId>` has the same size.
@@ -111,7 +111,7 @@ impl<P: Packet + Routed> Network<P> {
             stopped: false,
             horizon: now,
             has_batches,
-            latest: 0,
+            last_hop: 0,
         }
     }
 
@@ -119,7 +119,7 @@ impl<P: Packet + Routed> Network<P> {
     /// of its flow and at the same time.
     #[inline]
     pub fn is_followed(&self) -> bool {
-        self.has_batches && self.links[self.latest as usize].is_followed()
+        self.has_batches && self.links.get(self.last_hop as usize).is_some_and(Link::is_followed)
     }
 
     /// The time of the latest event.
@@ -287,7 +287,6 @@ impl<P: Packet + Routed> Network<P> {
     #[inline]
     fn step_link<H: Hosts<P>>(&mut self, hosts: &mut H, link: u32) {
         let now = self.now;
-        self.latest = link;
         let event = self.links[link as usize].handle_event(now, &mut self.pacers);
         let LinkEvent { delivered, next_event, has_dropped } = event;
         self.queue.reschedule_top(next_event);
@@ -298,7 +297,10 @@ impl<P: Packet + Routed> Network<P> {
         packet.advance();
         match self.next_hop(&mut packet) {
             Hop::Redirect(_) => unreachable!("a redirect leads to a link or a host"),
-            Hop::Host(host) => hosts.handle_packet(now, host, packet, self),
+            Hop::Host(host) => {
+                self.last_hop = link;
+                hosts.handle_packet(now, host, packet, self);
+            }
             Hop::Link(next) => {
                 if let Err(refused) = self.forward(next, packet) {
                     hosts.handle_drop(now, refused.link, refused.packet, refused.reason, self);
