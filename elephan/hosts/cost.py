@@ -260,13 +260,26 @@ def _adapter(one: Measured) -> str:
 
 def as_toml(one: Measured) -> list[str]:
     """Return the lines of a scenario's node, for what was told; none where nothing was."""
-    costs = {each.verb: each.cost.as_cost() for each in one.sides if each.cost is not None}
-    if "receive" in costs and one.ring_packets is not None:
-        costs["receive"]["ring"] = f"{one.ring_packets} packets"
+    costs: dict[str, dict[str, Any]] = {
+        each.verb: {**each.cost.as_cost()} for each in one.sides if each.cost is not None
+    }
+    if "receive" in costs:
+        if one.ring_packets is not None:
+            costs["receive"]["ring"] = f"{one.ring_packets} packets"
+        costs["receive"] |= _coalescing(one)
     if not costs:
         return []
     lines = [f"{key} = {format_value(value)}" for key, value in costs.items()]
     return ["[[node]]", f"name = {format_value(one.name)}", *lines]
+
+
+def _coalescing(one: Measured) -> dict[str, Any]:
+    """Return the keys of the wait for an interrupt; none where there is no wait, or the driver changes it by itself."""
+    told = one.coalescing
+    if told.get("adaptive") or not 0 < told.get("us", 0) <= 1_000_000 or told["packets"] == 1:
+        return {}
+    packets = {"coalesce_packets": told["packets"]} if 1 < told["packets"] <= 1_000_000 else {}
+    return {"coalesce": f"{told['us']}us", **packets}
 
 
 def _significant(value: float) -> str:

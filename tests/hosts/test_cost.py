@@ -90,6 +90,26 @@ def test_what_tells_nothing_is_refused_in_words(found: Side, reason: str) -> Non
     assert found.cost is None
 
 
+@pytest.mark.parametrize(
+    ("us", "packets", "adaptive", "keys"),
+    [
+        (50, 0, False, {"coalesce": "50us"}),
+        (50, 32, False, {"coalesce": "50us", "coalesce_packets": 32}),
+        (50, 1, False, {}),
+        (0, 32, False, {}),
+        (50, 32, True, {}),
+    ],
+)
+def test_the_wait_for_an_interrupt_is_a_key_where_the_driver_keeps_to_it(
+    us: int, packets: int, adaptive: bool, keys: dict[str, object]
+) -> None:
+    one = line(lambda size: 400 + size / 4)
+    coalescing = {"us": us, "packets": packets, "adaptive": adaptive}
+    host = Measured("nyc", (), coalescing, None, one, Side(**{**vars(one), "verb": "receive"}))
+    receive = tomllib.loads("\n".join(cost.as_toml(host)))["node"][0]["receive"]
+    assert receive == {"packet": "400ns", "rate": "32.00Gbit/s", **keys}
+
+
 def test_the_lines_of_a_scenario_are_one(tmp_path: Path) -> None:
     one = line(lambda size: 400 + size / 4)
     host = Measured(
