@@ -81,6 +81,32 @@ def check(
         str | None,
         typer.Option("--towards", metavar="NAME", help="Also the way to this other host.", show_default=False),
     ] = None,
+    cost: Annotated[
+        bool,
+        typer.Option(
+            "--cost",
+            help="Also what packets cost both hosts, as keys of a scenario: with --towards. It fills the path between "
+            "them, in both directions, for half a minute.",
+        ),
+    ] = False,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="TIME",
+            help="With --cost: time that each of 16 transfers is measured. Default: 1s.",
+            show_default=False,
+        ),
+    ] = None,
+    rate_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--rate-limit", metavar="RATE", help="With --cost: most that a transfer sends.", show_default=False
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --cost: fill the path without a question, whoever else uses it.")
+    ] = False,
     json_: AsJson = False,
 ) -> None:
     """Say what a machine is: kernel, limits, network, clock, and what a run may do there.
@@ -88,10 +114,12 @@ def check(
     The agent, a file of 4 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
     """
     from elephan.backends.hosts import programs
+    from elephan.cli import host_cost
     from elephan.hosts import Book, check
     from elephan.hosts.agent import connected
     from elephan.hosts.facts import address_of
 
+    plan = host_cost.planned(name, towards, cost, time, rate_limit, yes)
     book = Book.read()
     host = book.find(name)
     address = None
@@ -101,11 +129,16 @@ def check(
     with connected(host) as agent:
         facts = check.facts_of(agent, address)
         for_programs, lines = programs.look(agent), programs.as_lines(agent)
+    if not json_:
+        for line in [*check.as_lines(facts), *lines]:
+            emit(line)
+    measured = [] if plan is None or towards is None else host_cost.measured([host, book.find(towards)], plan)
     if json_:
-        emit(json.dumps({**check.as_json(facts), "programs": for_programs}, indent=1))
-        return
-    for line in [*check.as_lines(facts), *lines]:
+        about = {**check.as_json(facts), "programs": for_programs}
+        emit(json.dumps({**about, "cost": host_cost.as_json(measured)} if measured else about, indent=1))
+    for line in [] if json_ else host_cost.as_lines(measured):
         emit(line)
+    host_cost.require_told(measured)
 
 
 @app.command()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,35 @@ def address_of(agent: Agent) -> str:
             f"{agent.host.name}: ssh does not say at which address it was reached: remove it, and add it with --address"
         )
     return data_address(agent.host.name, found)
+
+
+def path_addresses(agents: Sequence[Agent]) -> list[str]:
+    """Return the addresses of both ends of the path between two hosts. Raises `InputError` when they are of two
+    families, or one is not known, and `RunError`.
+    """
+    addresses = [address_of(agent) for agent in agents]
+    addresses = [_not_itself(agents, addresses, number) for number in range(len(agents))]
+    if len({ipaddress.ip_address(address).version for address in addresses}) > 1:
+        left, right = (agent.host.name for agent in agents)
+        raise InputError(
+            f"{left} is reached at {addresses[0]} and {right} at {addresses[1]}: give both an address of one family, "
+            "by elephan hosts add ... --address"
+        )
+    return addresses
+
+
+def _not_itself(agents: Sequence[Agent], addresses: Sequence[str], number: int) -> str:
+    """Return a host's address; where ssh reached it at a loopback one, as on the front's own machine, and the other is
+    elsewhere, its own on the way to the other.
+    """
+    address, other = addresses[number], addresses[1 - number]
+    if (
+        agents[number].host.address is not None
+        or not ipaddress.ip_address(address).is_loopback
+        or ipaddress.ip_address(other).is_loopback
+    ):
+        return address
+    return own_address(look(agents[number], other, 1), other)
 
 
 def own_address(facts: Facts, towards: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.path import congestion, netem, report
+from elephan.path import congestion, netem, report, simulated
 from elephan.path.testbed import ADDRESSES, Host, Site
 from elephan.record import canonical_json
 from elephan.run_spec.types import RunSpec
@@ -94,6 +94,7 @@ def spec_of(file: Path, overrides: Sequence[str]) -> tuple[RunSpec, str]:
     if any(event["when"]["kind"] == "flow_reaches" for event in spec["events"]):
         raise InputError(f"{file}: event: elephan path runs no flows whose rate an event could wait for: give a time")
     try:
+        simulated.require_none(spec)
         netem.require(spec)
     except InputError as error:
         raise InputError(f"{file}: {error}") from error

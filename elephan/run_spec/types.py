@@ -89,6 +89,17 @@ ArrivalsSpec: TypeAlias = ConstantArrivalsSpec | PoissonArrivalsSpec | OnOffArri
 """Times at which writes are issued."""
 
 
+class BatchingSpec(TypedDict):
+    """Segmentation and receive offload, interrupt coalescing: a frame's overhead is one of a batch then."""
+
+    max_bytes: int
+    """Most bytes of a batch, of one header and the payload of all; 0: each packet alone."""
+    wait_ns: int
+    """Time from the first packet to the interrupt, ns; 0: at once."""
+    wait_packets: int | None
+    """Packets at which the interrupt comes before; null: only the time counts."""
+
+
 class CwndReductionSpec(TypedDict):
     """A reduction of the congestion window before a move."""
 
@@ -678,6 +689,7 @@ class HoldBufferSpec(TypedDict):
 LinkSpec = TypedDict(
     "LinkSpec",
     {
+        "batching": NotRequired[BatchingSpec],
         "delay_ns": int,
         "framing": NotRequired[FramingSpec],
         "from": int,

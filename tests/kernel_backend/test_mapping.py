@@ -12,6 +12,7 @@ from elephan.backends.kernel.mapping import Machine
 from elephan.backends.kernel.plan import Layout, layout_of
 from elephan.cli.main import call
 from elephan.errors import InputError
+from elephan.path.session import spec_of as path_of
 
 NEW = Machine((6, 18), frozenset({"tcp_rto_max_ms"}))
 OLD = Machine((6, 10), frozenset())
@@ -123,6 +124,20 @@ def test_what_the_kernel_cannot_do_is_refused_with_key_and_mitigation(
         layout(file, f'name = "backup"\n{flow}', machine)
     text = str(refused.value)
     assert text.startswith("flow backup: ") and all(word in text for word in words) and "\n" not in text
+
+
+def test_offloads_of_a_host_are_refused_with_the_node_and_its_key(file: Path) -> None:
+    """Refuse what this kernel does itself, on the backend and for `elephan path`."""
+    node = '[[node]]\nname = "a"\nsend = {{ rate = "1Gbit/s"{tso} }}\n[[node]]\nname = "b"\n'
+    rest = '[[link]]\nfrom = "a"\nto = "b"\nbandwidth = "1Gbit/s"\n[[flow]]\nfrom = "a"\nto = "b"\n'
+    file.write_text('[run]\nduration = "1s"\n' + node.format(tso="") + rest, encoding="utf-8")
+    assert layout_of(jobs_of(load(file), backend="kernel")[0].spec, NEW).hosts
+    file.write_text('[run]\nduration = "1s"\n' + node.format(tso=', tso = "64KiB"') + rest, encoding="utf-8")
+    said = "node a: send: tso, gro and coalesce are the simulator's alone"
+    with pytest.raises(InputError, match=said):
+        layout_of(jobs_of(load(file), backend="kernel")[0].spec, NEW)
+    with pytest.raises(InputError, match=f"{file.name}: {said}"):
+        path_of(file, [])
 
 
 def test_recovery_by_sack_alone_is_there_where_the_kernel_still_has_it(file: Path) -> None:

@@ -110,9 +110,99 @@ def test_a_receiver_that_is_slower_drops_when_its_ring_is_full(scenario: Load) -
     assert ring["carried_bps"] == pytest.approx(1500 * 8 / 10.5e-6, rel=0.01)
 
 
+def test_offloads_and_coalescing_are_batches_of_the_hosts_links(scenario: Load) -> None:
+    tso, gro = "node.sender.send.tso=64KiB", "node.receiver.receive.gro=32KiB"
+    wait = ["node.receiver.receive.coalesce=50us", "node.receiver.receive.coalesce_packets=32"]
+    found = spec(scenario, HOSTS + FLOW, tso, gro, *wait)
+    batching = {link["name"]: link["batching"] for link in found["links"] if "batching" in link}
+    assert batching == {
+        "sender.send": {"max_bytes": 65536, "wait_ns": 0, "wait_packets": None},
+        "receiver.receive": {"max_bytes": 32768, "wait_ns": 50_000, "wait_packets": 32},
+    }
+    (alone,) = (link["batching"] for link in spec(scenario, HOSTS + FLOW, wait[0])["links"] if "batching" in link)
+    assert alone == {"max_bytes": 0, "wait_ns": 50_000, "wait_packets": None}
+
+
+def simulated(scenario: Load, *changes: str) -> tuple[Any, dict[str, Any]]:
+    """Simulate a flow with rings that drop nothing; return its result and its links by name."""
+    changed = ("node.receiver.receive.ring=100000 packets", *changes)
+    found = native.simulate(json.dumps(spec(scenario, HOSTS + FLOW, *changed)))
+    assert found.metrics["dropped_packets"] == 0
+    return found, {link["name"]: link for link in found.links}
+
+
+def test_a_large_segment_costs_one_packet_and_its_packets_come_to_the_line_at_once(scenario: Load) -> None:
+    found, links = simulated(scenario, "node.sender.send.tso=64KiB", "node.receiver.receive.packet=0us")
+    # 45 of 1448 B in 4 us and 45 times 1.5 us, at 1.23 us each on the line: all but the first wait for it.
+    assert found.metrics["goodput_bps"] == pytest.approx(45 * 1448 * 8 / 71.5e-6, rel=1e-3)
+    assert links["sender-router.forward"]["queue_max_packets"] == 44
+
+
+def test_segments_that_are_joined_cost_one_packet_and_have_one_acknowledgement(scenario: Load) -> None:
+    fast, slow = "node.sender.send.packet=0us", "node.receiver.receive.packet=9us"
+    found, links = simulated(scenario, fast, slow, "node.receiver.receive.gro=64KiB")
+    assert found.metrics["goodput_bps"] == pytest.approx(45 * 1448 * 8 / 76.5e-6, rel=1e-3)
+    # But for the first packets, which find an idle host.
+    data, acks = links["receiver.receive"]["delivered_packets"], links["receiver.send"]["delivered_packets"]
+    assert data / acks == pytest.approx(45, rel=0.01)
+    # Without it each takes the time, and every other one has an ACK.
+    found, links = simulated(scenario, fast, slow)
+    assert found.metrics["goodput_bps"] == pytest.approx(1448 * 8 / 10.5e-6, rel=1e-2)
+    data, acks = links["receiver.receive"]["delivered_packets"], links["receiver.send"]["delivered_packets"]
+    assert data / acks == pytest.approx(2, rel=0.01)
+
+
+def test_a_gap_is_reported_packet_by_packet_though_offloads_join(scenario: Load) -> None:
+    changes = ["link.router-receiver.loss={ packets = [20000] }", "node.receiver.receive.ring=100000 packets"]
+    changes += ["node.receiver.receive.packet=9us", "node.sender.send.packet=0us"]
+    flow = FLOW.replace('window = "4MB"', 'window = "4MB"\nsack_compression = false')
+    with_gro = native.simulate(json.dumps(spec(scenario, HOSTS + flow, *changes, "node.receiver.receive.gro=64KiB")))
+    assert with_gro.metrics["fast_retransmits"] == 1 and with_gro.metrics["timeouts"] == 0
+    # Segments behind the gap are not joined: one duplicate ACK each.
+    assert with_gro.metrics["duplicate_acks"] > 500
+
+
+def test_an_interrupt_that_waits_delays_by_no_more_than_its_time(scenario: Load) -> None:
+    # One packet at a time: every one of 100 a second finds an idle host.
+    slow = HOSTS + FLOW + '[flow.workload]\nkind = "constant_rate"\nload = "1Mbit/s"\nframe = "1250B"\n'
+
+    def rtt_s(*changes: str) -> float:
+        return float(native.simulate(json.dumps(spec(scenario, slow, *changes))).metrics["rtt_min_s"])
+
+    at_once, waiting = rtt_s(), rtt_s("node.receiver.receive.coalesce=50us")
+    assert waiting - at_once == pytest.approx(50e-6, abs=1e-9)
+    # The first packet of an interrupt is enough.
+    assert rtt_s("node.receiver.receive.coalesce=50us", "node.receiver.receive.coalesce_packets=1") == at_once
+
+
+def test_an_offload_of_packets_that_do_not_join_changes_nothing(scenario: Load) -> None:
+    plain, joined = (
+        native.simulate(json.dumps(spec(scenario, HOSTS + RAW, "background.rate=20%", *changes)))
+        for changes in ([], ["node.sender.send.tso=64KiB", "node.receiver.receive.gro=64KiB"])
+    )
+    assert joined.background[0]["received_packets"] == plain.background[0]["received_packets"]
+    assert joined.metrics["events"] > 0, "batches are simulated, not counted"
+
+
+def test_a_link_with_batches_does_not_change(scenario: Load) -> None:
+    event = '[[event]]\nat = "100ms"\nlink = "sender.send"\nbandwidth = "1Gbit/s"\n'
+    with pytest.raises(ScenarioError, match=r'another link: "sender.send" is of a host with tso, gro or coalesce'):
+        spec(scenario, HOSTS + FLOW + event, "node.sender.send.tso=64KiB")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ("node.sender.send={ rate = '8Gbit/s', batch = 7, tso = '64KiB' }", "send.batch = 7: absent: tso tells"),
+        (
+            "node.receiver.receive={ rate = '8Gbit/s', batch = 7, gro = '64KiB' }",
+            "receive.batch = 7: absent: gro tells",
+        ),
+        ("node.sender.send.tso=2MiB", 'send.tso = "2MiB": at most 1MiB'),
+        ("node.sender.send.gro=64KiB", "node.sender.send.gro = .*unknown key"),
+        ("node.receiver.receive.coalesce=50", "node.receiver.receive.coalesce = 50: "),
+        ("node.receiver.receive.coalesce=2s", 'receive.coalesce = "2s": at most 1s'),
+        ("node.receiver.receive.coalesce_packets=9", "coalesce_packets = 9: absent, or with coalesce"),
         ("node.sender.send.packet=4", "node.sender.send.packet = 4: "),
         ("node.sender.send={ packet = '4us' }", "node.sender.send.rate: missing; this key is required"),
         ("node.sender.sent.rate=1Gbit/s", 'node.sender.sent = .*unknown key; did you mean "send"?'),

@@ -149,9 +149,22 @@ def lined(rng: random.Random, top: Table) -> None:
         if node["name"] in ends and node.get("kind", "host") == "host" and rng.random() < 0.5:
             node["send"] = {"packet": f"{rng.randint(0, 50)}us", "rate": f"{rng.randint(50, 500)}Mbit/s"}
             node["receive"] = {"rate": "500Mbit/s", "ring": f"{rng.randint(1, 200)} packets"}
+            offloaded(rng, node)
     for source in top.get("background", []):
         source.pop("packet", None)
         source["mix"] = {"500B": rng.randint(1, 9), "46B": rng.randint(1, 9)}
+
+
+def offloaded(rng: random.Random, node: Table) -> None:
+    """Give some hosts offloads and interrupt coalescing."""
+    if rng.random() < 0.3:
+        node["send"]["tso"] = f"{rng.randint(1, 100)}KiB"
+    if rng.random() < 0.3:
+        node["receive"]["gro"] = f"{rng.randint(1, 100)}KiB"
+    if rng.random() < 0.3:
+        node["receive"]["coalesce"] = f"{rng.randint(1, 500)}us"
+        if rng.random() < 0.5:
+            node["receive"]["coalesce_packets"] = rng.randint(1, 100)
 
 
 def queue(rng: random.Random) -> Any:

@@ -3,8 +3,8 @@
 //! It takes requests as frames on standard input and answers on standard output ([docs/design/agent.md]); says what
 //! its host is ([`check`]); runs one end of a specification by the crate `kernel` ([`run`]); sets sysctls and registers
 //! controls for a run, and undoes it ([`journal`], [`guard`]); gives programs folders and files ([`site`]), and runs
-//! them apart from the host ([`apart`]). It does not parse scenarios, store results, keep
-//! anything between two sessions.
+//! them apart from the host ([`apart`]); measures the CPU time of packets ([`host_cost`]). It does not parse scenarios,
+//! store results, keep anything between two sessions.
 //!
 //! **Invariant: when it has ended, however it ended, its host is as it was.**
 //!
@@ -15,12 +15,14 @@
 mod apart;
 mod check;
 mod controls;
+mod cpu;
 mod error;
 mod files;
 mod folder;
 mod frame;
 mod guard;
 mod hex;
+mod host_cost;
 mod input;
 mod journal;
 mod output;

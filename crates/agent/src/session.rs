@@ -4,6 +4,7 @@ use crate::check::{self, Check};
 use crate::error::{AgentError, Kind, WRONG};
 use crate::files::Files;
 use crate::hex;
+use crate::host_cost::Cost;
 use crate::input::{self, Heard, Input, Request};
 use crate::journal;
 use crate::output::Output;
@@ -147,6 +148,10 @@ impl Session {
             },
             "probe" if self.greeted && self.run.is_none() => match request.keys::<Probe>() {
                 Ok(probe) => return self.start(id, move |output, stop| execute_probe(&probe, id, output, stop)),
+                Err(error) => Err(error),
+            },
+            "cost" if self.greeted && self.run.is_none() => match request.keys::<Cost>() {
+                Ok(cost) => return self.start(id, move |output, stop| cost.execute(id, output, stop)),
                 Err(error) => Err(error),
             },
             _ => self.answer(request),

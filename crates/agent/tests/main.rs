@@ -2,6 +2,7 @@
 
 mod changes;
 mod common;
+mod costs;
 mod probes;
 mod protocol;
 mod runs;

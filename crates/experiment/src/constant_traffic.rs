@@ -322,6 +322,9 @@ fn hop(spec: &LinkSpec, run_seed: u64, flow: u64, packets: &[u32]) -> Result<Hop
     if config.jitter.is_some() || config.policer.is_some() {
         return Err("it has jitter or a policer");
     }
+    if config.batching.is_some() {
+        return Err("its packets are taken in batches");
+    }
     let sending_ns =
         packets.iter().map(|&bytes| Ratio::of(config.framing.line_bytes(bytes).into(), config.rate.0).ceil()).collect();
     let seed = stream_seed(run_seed, &format!("link/{}", spec.name));

@@ -1,13 +1,14 @@
 //! A link of a specification in the link crate's form.
 
-use link::{Framing, Jitter, JitterDistribution, LinkConfig, LossModel, PolicerConfig, QueueConfig};
-use spec::{FramingSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
+use link::{Batching, Framing, Jitter, JitterDistribution, LinkConfig, LossModel, PolicerConfig, QueueConfig};
+use spec::{BatchingSpec, FramingSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
 use units::{Rate, Span};
 
 /// The link crate's form of `spec`.
 pub fn link_config(spec: &LinkSpec) -> LinkConfig {
     // Its place is the network's.
-    let LinkSpec { name: _, from: _, to: _, rate_bps, delay_ns, queue, loss, jitter, policer, framing } = spec;
+    let LinkSpec { name: _, from: _, to: _, rate_bps, delay_ns, queue, loss, jitter, policer, framing, batching } =
+        spec;
     LinkConfig {
         rate: Rate(*rate_bps),
         framing: framing.map(framing_of).unwrap_or_default(),
@@ -16,6 +17,7 @@ pub fn link_config(spec: &LinkSpec) -> LinkConfig {
         loss: loss_model(loss),
         jitter: jitter.as_ref().map(jitter_of),
         policer: policer.as_ref().map(policer_of),
+        batching: batching.map(batching_of),
     }
 }
 
@@ -72,6 +74,11 @@ fn jitter_of(spec: &JitterSpec) -> Jitter {
 pub fn framing_of(spec: FramingSpec) -> Framing {
     let FramingSpec { header_bytes, min_frame_bytes, gap_bytes } = spec;
     Framing { header_bytes, min_frame_bytes, gap_bytes }
+}
+
+fn batching_of(spec: BatchingSpec) -> Batching {
+    let BatchingSpec { max_bytes, wait_ns, wait_packets } = spec;
+    Batching { max_bytes, wait: Span(wait_ns), wait_packets }
 }
 
 fn policer_of(spec: &PolicerSpec) -> PolicerConfig {

@@ -3,7 +3,7 @@
 use crate::background::BackgroundPacket;
 use link::Packet as LinkPacket;
 use sim::Routed;
-use tcp::segment::flags;
+use tcp::segment::{flags, BASE_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
 
 /// A packet of a flow or of background traffic, as links see it.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +79,17 @@ impl LinkPacket for Packet {
     #[inline]
     fn mark_ce(&mut self) {
         self.what |= u64::from(flags::CE);
+    }
+
+    /// Of data alone: neither background traffic nor UDT has flags, and a segment with SACK blocks has options of its
+    /// own.
+    fn offload_bytes(&self) -> u32 {
+        let own = self.flags() & !flags::TIMESTAMPS & !flags::PSH & !flags::ECT & !flags::CE;
+        if own != flags::ACK {
+            return 0;
+        }
+        let options = if self.flags() & flags::TIMESTAMPS != 0 { TIMESTAMP_OPTION_BYTES } else { 0 };
+        self.bytes().saturating_sub(BASE_HEADER_BYTES + options)
     }
 }
 

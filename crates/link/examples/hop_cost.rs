@@ -40,8 +40,16 @@ fn measure(name: &str, rate: u64, delay_ms: u64, queue: QueueConfig, loss: LossM
         return;
     }
     let delay = Span::from_millis(delay_ms);
-    let config =
-        LinkConfig { rate: Rate(rate), framing: Framing::default(), delay, queue, loss, jitter, policer: None };
+    let config = LinkConfig {
+        rate: Rate(rate),
+        framing: Framing::default(),
+        delay,
+        queue,
+        loss,
+        jitter,
+        policer: None,
+        batching: None,
+    };
     let (mut link, mut pacers) = (Link::variable(&config, 1), Pacers::default());
     let gap = 1500 * 8_000_000_000 / rate;
     let start = cpu_ns();

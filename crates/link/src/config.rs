@@ -10,6 +10,9 @@ pub const MAX_RATE: Rate = Rate(1 << 62);
 /// Largest burst: 2^40 bytes, 22 s at 400 Gbit/s.
 pub(crate) const MAX_BURST_BYTES: u64 = 1 << 40;
 
+/// Largest batch: more than Linux joins (GRO_MAX_SIZE, 8 x 65,535 B).
+const MAX_BATCH_BYTES: u32 = 1 << 20;
+
 /// Denominator of probabilities per packet.
 pub(crate) const E12: u64 = 1_000_000_000_000;
 /// Denominator of the bit error probability.
@@ -32,6 +35,9 @@ pub struct LinkConfig {
     pub jitter: Option<Jitter>,
     /// Token bucket before the queue, which drops what exceeds it.
     pub policer: Option<PolicerConfig>,
+    /// Packets are taken in batches, after a wait. It goes with a drop-tail queue, and with neither loss, jitter nor
+    /// policer.
+    pub batching: Option<Batching>,
 }
 
 /// Queue discipline. The packet being sent has left the queue: limits and queue lengths count those that wait.
@@ -156,6 +162,17 @@ pub struct PolicerConfig {
     pub burst_bytes: u64,
 }
 
+/// Batches in which a host takes packets, and its wait for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Batching {
+    /// Most bytes of a batch: one header and the payload of all; 0 to 2^20. Each packet is a batch where two exceed it.
+    pub max_bytes: u32,
+    /// Time from the first packet to the interrupt; 1 s at most.
+    pub wait: Span,
+    /// Packets at which the interrupt comes before; None: only the time counts. Above zero.
+    pub wait_packets: Option<u64>,
+}
+
 /// Shape of jitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JitterDistribution {
@@ -216,7 +233,19 @@ impl LinkConfig {
         if let Some(jitter) = &self.jitter {
             require(jitter.scale <= Span::from_secs(3600), "jitter.scale", jitter.scale, "1h at most")?;
         }
-        self.policer.as_ref().map_or(Ok(()), PolicerConfig::check)
+        self.policer.as_ref().map_or(Ok(()), PolicerConfig::check)?;
+        self.batching.as_ref().map_or(Ok(()), |batching| self.check_batching(batching))
+    }
+
+    fn check_batching(&self, batching: &Batching) -> Result<(), ConfigError> {
+        let Batching { max_bytes, wait, wait_packets } = *batching;
+        require(max_bytes <= MAX_BATCH_BYTES, "batching.max_bytes", max_bytes, "at most 2^20 bytes")?;
+        require(wait <= Span::from_secs(1), "batching.wait", wait, "1s at most")?;
+        require(wait_packets != Some(0), "batching.wait_packets", 0, "above zero")?;
+        let plain = matches!(self.queue, QueueConfig::DropTail { .. }) && self.loss == LossModel::None;
+        let plain = plain && self.jitter.is_none() && self.policer.is_none();
+        let expected = "on a link with a drop-tail queue, without loss, jitter and policer";
+        require(plain, "batching", "on another link", expected)
     }
 
     /// # Panics

@@ -7,13 +7,14 @@
 //! with a real clock and real packets, as an emulator.
 //!
 //! **Invariant: packets in = packets delivered + packets reported as dropped + packets inside, at every moment, and
-//! packets leave in the order in which they came, unless jitter with reordering or FQ-CoDel was asked for.**
+//! packets leave in the order in which they came, unless jitter with reordering or FQ-CoDel was asked for; of a batch
+//! link those of one flow do.**
 //!
 //! Use: [`Link::handle_packet`] for each arrival, [`Link::handle_event`] when the time of [`Link::poll_timeout`] has
 //! come, [`Link::poll_dropped`] for packets dropped inside.
 //!
 //! Each kind of link is a type of its own: [`PrecomputedLink`], [`FifoLink`], [`ScheduledQueue`], [`HoldBuffer`],
-//! [`PolicedLink`]. [`Link`] dispatches to them statically.
+//! [`PolicedLink`], [`BatchedLink`]. [`Link`] dispatches to them statically.
 //!
 //! Cost: drop-tail and RED without jitter are analytic: a packet's departure is known when it is admitted, so a packet
 //! costs one append, one removal and no event of its own. Disciplines that decide at dequeue (CoDel, FQ-CoDel), and
@@ -22,6 +23,7 @@
 #![deny(unsafe_code)]
 
 mod admission;
+mod batched;
 mod codel;
 mod config;
 mod counters;
@@ -50,8 +52,9 @@ mod tests;
 mod variable;
 
 pub use admission::Admission;
+pub use batched::BatchedLink;
 pub use config::{
-    ConfigError, Jitter, JitterDistribution, LinkConfig, LossModel, PolicerConfig, QueueConfig, MAX_RATE,
+    Batching, ConfigError, Jitter, JitterDistribution, LinkConfig, LossModel, PolicerConfig, QueueConfig, MAX_RATE,
 };
 pub use counters::{DropReason, Stats};
 pub use fifo::FifoLink;

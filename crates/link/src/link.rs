@@ -1,6 +1,7 @@
 //! A link of any kind, with static dispatch to the kind's own type.
 
 use crate::admission::Admission;
+use crate::batched::BatchedLink;
 use crate::config::LinkConfig;
 use crate::counters::{DropReason, Stats};
 use crate::hold_buffer::HoldBuffer;
@@ -27,15 +28,21 @@ pub enum Link<P> {
     HoldBuffer(Box<HoldBuffer<P>>),
     /// A link that may change, behind a policer.
     Policed(Box<PolicedLink<P>>),
+    /// It takes packets in batches.
+    Batched(Box<BatchedLink<P>>),
 }
 
 impl<P: Packet> Link<P> {
     /// A [`VariableLink`] that is up, its streams of random numbers derived from `seed`, behind its policer if `config`
-    /// has one.
+    /// has one; a [`BatchedLink`], which does not change, if it has batches.
     ///
     /// # Panics
     /// When [`LinkConfig::check`] refuses `config`.
     pub fn variable(config: &LinkConfig, seed: u64) -> Link<P> {
+        if let Some(batching) = config.batching {
+            config.require();
+            return Link::Batched(Box::new(BatchedLink::new(config, batching)));
+        }
         let link = VariableLink::new(config, seed);
         match &config.policer {
             Some(policer) => Link::Policed(Box::new(PolicedLink::new(policer, link))),
@@ -77,6 +84,12 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// Returns true if the packet that this link delivered last has another one of its batch behind it.
+    #[inline]
+    pub fn is_followed(&self) -> bool {
+        matches!(self, Link::Batched(link) if link.is_followed())
+    }
+
     /// This link, when it may change.
     pub fn as_variable_mut(&mut self) -> Option<&mut VariableLink<P>> {
         match self {
@@ -100,6 +113,7 @@ impl<P: Packet> Link<P> {
             Link::Variable(link) => link.handle_packet(now.0, packet),
             Link::HoldBuffer(buffer) => buffer.handle_packet(now.0, packet, pacers),
             Link::Policed(policed) => policed.handle_packet(now.0, packet),
+            Link::Batched(link) => link.handle_packet(now.0, packet),
         }
     }
 
@@ -117,6 +131,7 @@ impl<P: Packet> Link<P> {
                 LinkEvent { delivered, next_event: Time(buffer.due()), has_dropped: false }
             }
             Link::Policed(policed) => policed.link_mut().handle_event(now.0),
+            Link::Batched(link) => link.handle_event(now.0),
         }
     }
 
@@ -129,6 +144,7 @@ impl<P: Packet> Link<P> {
             Link::Variable(link) => link.due(),
             Link::HoldBuffer(buffer) => buffer.due(),
             Link::Policed(policed) => policed.link().due(),
+            Link::Batched(link) => link.due(),
         })
     }
 
@@ -141,7 +157,7 @@ impl<P: Packet> Link<P> {
         match self {
             Link::Variable(link) => link.counters_mut().dropped.pop_front(),
             Link::Policed(policed) => policed.link_mut().counters_mut().dropped.pop_front(),
-            Link::Precomputed(_) | Link::HoldBuffer(_) => None,
+            Link::Precomputed(_) | Link::HoldBuffer(_) | Link::Batched(_) => None,
         }
     }
 
@@ -151,7 +167,7 @@ impl<P: Packet> Link<P> {
         match self {
             Link::Variable(link) => link.counters().has_dropped(),
             Link::Policed(policed) => policed.link().counters().has_dropped(),
-            Link::Precomputed(_) | Link::HoldBuffer(_) => false,
+            Link::Precomputed(_) | Link::HoldBuffer(_) | Link::Batched(_) => false,
         }
     }
 
@@ -160,7 +176,7 @@ impl<P: Packet> Link<P> {
         match self {
             Link::Variable(link) => link.is_up(),
             Link::Policed(policed) => policed.link().is_up(),
-            Link::Precomputed(_) | Link::HoldBuffer(_) => true,
+            Link::Precomputed(_) | Link::HoldBuffer(_) | Link::Batched(_) => true,
         }
     }
 
@@ -171,6 +187,7 @@ impl<P: Packet> Link<P> {
             Link::Variable(link) => link.queue(now.0),
             Link::HoldBuffer(buffer) => buffer.queue(),
             Link::Policed(policed) => policed.link_mut().queue(now.0),
+            Link::Batched(link) => link.queue(),
         }
     }
 
@@ -181,6 +198,7 @@ impl<P: Packet> Link<P> {
             Link::Variable(link) => link.inside(),
             Link::HoldBuffer(buffer) => buffer.inside(),
             Link::Policed(policed) => policed.link().inside(),
+            Link::Batched(link) => link.inside(),
         }
     }
 
@@ -199,6 +217,7 @@ impl<P: Packet> Link<P> {
             Link::Variable(link) => &link.counters().stats,
             Link::HoldBuffer(buffer) => &buffer.counters().stats,
             Link::Policed(policed) => &policed.link().counters().stats,
+            Link::Batched(link) => &link.counters().stats,
         }
     }
 }

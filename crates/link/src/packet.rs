@@ -11,4 +11,9 @@ pub trait Packet {
     fn is_ect(&self) -> bool;
     /// Sets "congestion experienced" (RFC 3168).
     fn mark_ce(&mut self);
+    /// Payload, bytes, that an offload cuts from that of others of its flow, or joins to it (TSO, GRO): that of a TCP
+    /// segment whose header differs from the next one's in the sequence number alone; 0: none does.
+    fn offload_bytes(&self) -> u32 {
+        0
+    }
 }

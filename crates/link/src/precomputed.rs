@@ -89,7 +89,7 @@ struct DeferredStats {
 impl<P: Packet> PrecomputedLink<P> {
     /// From a checked configuration; `seed` is that of the losses. None unless drop-tail without jitter and policer.
     pub(crate) fn new(config: &LinkConfig, seed: u64) -> Option<PrecomputedLink<P>> {
-        let other = config.jitter.is_some() || config.policer.is_some();
+        let other = config.jitter.is_some() || config.policer.is_some() || config.batching.is_some();
         if !matches!(config.queue, QueueConfig::DropTail { .. }) || other {
             return None;
         }

@@ -1,6 +1,7 @@
 //! Tests of whole links, and the fixture that carries them: a link, probes, a virtual clock.
 
 mod aqm;
+mod batched;
 mod changes;
 mod fifo;
 mod hold_buffer;
@@ -37,6 +38,9 @@ impl Packet for Probe {
     }
     fn mark_ce(&mut self) {
         self.ce = true;
+    }
+    fn offload_bytes(&self) -> u32 {
+        self.bytes.saturating_sub(52)
     }
 }
 
@@ -135,7 +139,16 @@ pub fn tail(packets: u64) -> QueueConfig {
 /// 1 Gbit/s (1500 B in 12 us), 1 ms.
 pub fn gigabit(queue: QueueConfig) -> LinkConfig {
     let (rate, delay) = (Rate(1_000_000_000), Span::from_millis(1));
-    LinkConfig { rate, framing: Framing::default(), delay, queue, loss: LossModel::None, jitter: None, policer: None }
+    LinkConfig {
+        rate,
+        framing: Framing::default(),
+        delay,
+        queue,
+        loss: LossModel::None,
+        jitter: None,
+        policer: None,
+        batching: None,
+    }
 }
 
 /// Jitter of zero: a scheduled queue with the results of a FIFO link.

@@ -79,6 +79,7 @@ fn main() {
             loss: LossModel::None,
             jitter: None,
             policer: None,
+            batching: None,
         };
         Link::variable(&config, 1)
     };

@@ -56,6 +56,10 @@ pub struct Network<P> {
     stopped: bool,
     /// Nothing is computed beyond it: the end of the present call of [`Network::run`].
     horizon: Time,
+    /// A link has batches.
+    has_batches: bool,
+    /// The link that the packet passed last which a host has now.
+    last_hop: u32,
 }
 
 /// The number of a link, stored as its complement so that `Option<LinkId>` has the same size.
@@ -94,7 +98,28 @@ impl<P: Packet + Routed> Network<P> {
         let queue = EventQueue::new(links.len() + timers);
         let upstream = upstream(&links, &routes);
         let (early, now) = (early as u32, Time::ZERO);
-        Network { links, pacers, routes, upstream, queue, early, now, events: 0, stopped: false, horizon: now }
+        let has_batches = links.iter().any(|link| matches!(link, Link::Batched(_)));
+        Network {
+            links,
+            pacers,
+            routes,
+            upstream,
+            queue,
+            early,
+            now,
+            events: 0,
+            stopped: false,
+            horizon: now,
+            has_batches,
+            last_hop: 0,
+        }
+    }
+
+    /// Returns true while [`Hosts::handle_packet`] has a packet behind which another one of its batch is handed over,
+    /// of its flow and at the same time.
+    #[inline]
+    pub fn is_followed(&self) -> bool {
+        self.has_batches && self.links.get(self.last_hop as usize).is_some_and(Link::is_followed)
     }
 
     /// The time of the latest event.
@@ -272,7 +297,10 @@ impl<P: Packet + Routed> Network<P> {
         packet.advance();
         match self.next_hop(&mut packet) {
             Hop::Redirect(_) => unreachable!("a redirect leads to a link or a host"),
-            Hop::Host(host) => hosts.handle_packet(now, host, packet, self),
+            Hop::Host(host) => {
+                self.last_hop = link;
+                hosts.handle_packet(now, host, packet, self);
+            }
             Hop::Link(next) => {
                 if let Err(refused) = self.forward(next, packet) {
                     hosts.handle_drop(now, refused.link, refused.packet, refused.reason, self);

@@ -178,6 +178,7 @@ fn drop_tail(rate: u64, delay: u64, limit_packets: Option<u64>, loss: LossModel)
         loss,
         jitter: None,
         policer: None,
+        batching: None,
     }
 }
 

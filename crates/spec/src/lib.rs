@@ -37,7 +37,7 @@ pub use fcp::FcpSpec;
 pub use flow::FlowSpec;
 pub use gateway::GatewaySpec;
 pub use iscsi::{AllegianceSpec, IscsiSpec};
-pub use link::{FramingSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
+pub use link::{BatchingSpec, FramingSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
 pub use manager::{LightpathSpec, ManagerSpec, PathMitigationSpec};
 pub use measure::MeasureSpec;
 pub use mitigation::{CwndReductionSpec, HoldBufferSpec, MitigationSpec, QueueDelaySpec, ReorderingToleranceSpec};

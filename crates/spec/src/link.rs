@@ -29,6 +29,21 @@ pub struct LinkSpec {
     /// Frame around each packet; left out where the rate is one of IP packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<FramingSpec>,
+    /// Batches in which a host takes packets, and its wait for them; left out where each is taken alone, at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batching: Option<BatchingSpec>,
+}
+
+/// Segmentation and receive offload, interrupt coalescing: a frame's overhead is one of a batch then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BatchingSpec {
+    /// Most bytes of a batch, of one header and the payload of all; 0: each packet alone.
+    pub max_bytes: u32,
+    /// Time from the first packet to the interrupt, ns; 0: at once.
+    pub wait_ns: u64,
+    /// Packets at which the interrupt comes before; null: only the time counts.
+    pub wait_packets: Option<u64>,
 }
 
 /// Bytes that a line adds to each IP packet.

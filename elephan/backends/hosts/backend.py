@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -23,7 +22,7 @@ from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts import Book
 from elephan.hosts.agent import Agent, AgentError, Inbox, Reply, together
-from elephan.hosts.facts import Facts, address_of, look, own_address
+from elephan.hosts.facts import Facts, look, own_address, path_addresses
 from elephan.record import Record, canonical_json
 from elephan.store.series import Series
 
@@ -151,13 +150,7 @@ class HostBackend:
         for agent in together(missing, self._inbox):
             self._agents[agent.host.name] = agent
         agents = [self._agents[name] for name in names]
-        addresses = [address_of(agent) for agent in agents]
-        addresses = [_not_itself(agents, addresses, number) for number in range(len(agents))]
-        if len({ipaddress.ip_address(address).version for address in addresses}) > 1:
-            raise InputError(
-                f"{pair.left} is reached at {addresses[0]} and {pair.right} at {addresses[1]}: give both an address of "
-                "one family, by elephan hosts add ... --address"
-            )
+        addresses = path_addresses(agents)
         known = self._facts.get(names)
         if known is None or time.monotonic() - known[0] > FRESH_S:
             left = replace(look(agents[0], addresses[1], SAMPLES), address=addresses[0])
@@ -283,20 +276,6 @@ class HostBackend:
 def _pair(job: Job) -> HostPair:
     assert job.hosts is not None, "a job of this backend has hosts"
     return job.hosts
-
-
-def _not_itself(agents: Sequence[Agent], addresses: Sequence[str], number: int) -> str:
-    """Return a host's address; where ssh reached it at a loopback one, as on the front's own machine, and the other is
-    elsewhere, its own on the way to the other.
-    """
-    address, other = addresses[number], addresses[1 - number]
-    if (
-        agents[number].host.address is not None
-        or not ipaddress.ip_address(address).is_loopback
-        or ipaddress.ip_address(other).is_loopback
-    ):
-        return address
-    return own_address(look(agents[number], other, 1), other)
 
 
 def _reason(replies: list[Reply]) -> ElephanError:

@@ -22,6 +22,7 @@ from elephan.backends.programs.files import require_room
 from elephan.congestion_control import find
 from elephan.errors import InputError
 from elephan.kernel.run_controls import Control
+from elephan.path import simulated
 from elephan.path.testbed import DISK_FOLDERS, MOST_HOSTS, Host, address
 from elephan.run_spec.types import EventSpec, FlowSpec, RunSpec
 from elephan.scenario import program
@@ -162,6 +163,7 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
     for gateway in spec.get("gateways", ()):
         name = spec["nodes"][gateway["node"]]
         raise InputError(f'node {name}: kind "gateway" is the simulator\'s alone: --on sim')
+    simulated.require_none(spec)
     if spec["measure"]["pcap"] is not None:
         raise InputError(
             "--pcap: only the backend sim writes captures; on kernel, run tcpdump in a namespace of the run "

@@ -67,6 +67,8 @@ def specify(
     for link, line in zip(spec["links"], network.lines, strict=True):
         if line.framing is not None:
             link["framing"] = line.framing
+        if line.batching is not None:
+            link["batching"] = line.batching
     emulator = _emulator(document)
     if emulator is not None:
         spec["emulator"] = emulator

@@ -191,5 +191,7 @@ def _lines_of(network: Network, names: list[str], where: Location, forward_only:
         indices = network.lines_named(name)
         if not indices:
             raise Problem(where, unknown("link", name, network.line_names()))
+        if any(network.lines[index].batching is not None for index in indices):
+            raise Problem(where, f'another link: "{name}" is of a host with tso, gro or coalesce, and does not change')
         found += [i for i in indices if not forward_only or network.lines[i].forward or name == network.lines[i].name]
     return found

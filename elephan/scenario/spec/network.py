@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from elephan.run_spec.types import FramingSpec
+from elephan.run_spec.types import BatchingSpec, FramingSpec
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
 from elephan.scenario.host_cost import ReceiveCost
@@ -49,6 +49,8 @@ class Line:
     policer: Policer | None = None
     framing: FramingSpec | None = None
     """None: the rate is one of IP packets."""
+    batching: BatchingSpec | None = None
+    """Batches in which a host takes packets; None: each alone, at once."""
 
 
 @dataclass
@@ -298,6 +300,7 @@ def _add_host(network: Network, node: Node) -> None:
                 mtu_bytes=MTU_MAX,
                 queue=cost.queue if isinstance(cost, ReceiveCost) else None,
                 framing=None if cost is None else cost.framing,
+                batching=None if cost is None else cost.batching,
             )
         )
     network.hosts[adapter] = (first, first + 1)

@@ -19,9 +19,23 @@ const GSET: u32 = 0x0000_0001;
 const GFLAGS: u32 = 0x0000_0025;
 const FLAG_LRO: u32 = 1 << 15;
 
+/// ETHTOOL_GCOALESCE, with the words of its structure, and those of its fields: time and packets of an interrupt for
+/// what arrives, and whether the driver changes them by itself.
+const GCOALESCE: u32 = 0x0000_000e;
+const COALESCE_WORDS: usize = 23;
+const RX_USECS: usize = 1;
+const RX_FRAMES: usize = 2;
+const RX_ADAPTIVE: usize = 10;
+
+/// ETHTOOL_GRINGPARAM, the words of its structure, and that of the packets that the receive ring holds.
+const GRINGPARAM: u32 = 0x0000_0010;
+const RING_WORDS: usize = 9;
+const RX_PENDING: usize = 5;
+
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
-/// Returns `mtu_bytes`, `rate_bps`, `offloads` and `driver` of an interface, as far as its driver tells.
+/// Returns `mtu_bytes`, `rate_bps`, `offloads`, `coalescing`, `ring_packets` and `driver` of an interface, as far as
+/// its driver tells.
 pub fn answer(name: &str) -> Value {
     let mut about = Map::new();
     let Ok(asks) = socket(AddressFamily::INET, SocketType::DGRAM, None) else { return Value::Object(about) };
@@ -39,6 +53,20 @@ pub fn answer(name: &str) -> Value {
         offloads.insert("lro".into(), json!(flags & FLAG_LRO != 0));
     }
     about.insert("offloads".into(), Value::Object(offloads));
+    let mut coalescing = [0; COALESCE_WORDS];
+    coalescing[0] = GCOALESCE;
+    if ethtool(&asks, name, &mut coalescing).is_some() {
+        let [us, packets] = [coalescing[RX_USECS], coalescing[RX_FRAMES]];
+        about.insert(
+            "coalescing".into(),
+            json!({"us": us, "packets": packets, "adaptive": coalescing[RX_ADAPTIVE] != 0}),
+        );
+    }
+    let mut ring = [0; RING_WORDS];
+    ring[0] = GRINGPARAM;
+    if ethtool(&asks, name, &mut ring).is_some() {
+        about.insert("ring_packets".into(), json!(ring[RX_PENDING]));
+    }
     if let Ok(driver) = fs::read_link(format!("/sys/class/net/{name}/device/driver")) {
         about.insert("driver".into(), json!(driver.file_name().map(|name| name.to_string_lossy())));
     }

@@ -17,7 +17,12 @@ pub fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), RunError> {
         within("flow", flow, flows)?;
     }
     if let Some(link) = spec.action.link() {
-        return within("link", link, links);
+        within("link", link, links)?;
+        let changed = &run.links[link];
+        if changed.batching.is_some() {
+            return Err(RunError::Spec(format!("events: link {}: its batching goes with no change", changed.name)));
+        }
+        return Ok(());
     }
     if let ActionSpec::Move { mitigation: Some(mitigation), .. }
     | ActionSpec::MoveBackground { mitigation: Some(mitigation), .. } = &spec.action

@@ -242,6 +242,22 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         }
     }
 
+    /// The segment that was unpacked last arrived for receiver `index`, and another one of its batch comes behind it.
+    /// GRO hands TCP one large segment, which has one answer: that to the last. It joins none that is out of order.
+    #[cold]
+    fn handle_joined(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let of = &mut self.connections;
+        let (flow, segment) = of.arrival(index);
+        let before = flow.receiver.bytes_received();
+        flow.receiver.handle_segment(now, segment);
+        let (arrived, watches) = (flow.receiver.bytes_received() != before, flow.workload.watches_delivery);
+        if !arrived {
+            of.pump(now, index, Side::Receiver, net);
+        } else if watches {
+            self.handle_delivered(now, index, net);
+        }
+    }
+
     #[inline(never)]
     fn handle_application_timer(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let of = &mut self.connections;
@@ -303,6 +319,8 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
                 return self.handle_room(now, index, net);
             }
             of.pump(now, index, Side::Sender, net);
+        } else if net.is_followed() {
+            self.handle_joined(now, index, net);
         } else {
             let before = flow.receiver.bytes_received();
             flow.receiver.handle_segment(now, segment);

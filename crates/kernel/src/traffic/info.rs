@@ -79,6 +79,12 @@ const _: () = assert!(std::mem::size_of::<RawInfo>() == 248, "no padding anywher
 /// Bit of `options`: SACK was negotiated (include/uapi/linux/tcp.h).
 const TCPI_OPT_SACK: u8 = 2;
 
+/// And timestamps were.
+const TCPI_OPT_TIMESTAMPS: u8 = 1;
+
+/// Bytes that they take in each segment (RFC 7323, appendix A).
+const TIMESTAMP_BYTES: u32 = 12;
+
 /// [`RawInfo`] and how much of it the kernel filled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Info {
@@ -149,6 +155,16 @@ impl Info {
     /// Segments that the peer reported to have had already (Linux 4.19); None where SACK is off.
     pub fn duplicates(&self) -> Option<u64> {
         since!(self, dsack_dups).filter(|_| self.raw.options & TCPI_OPT_SACK != 0).map(u64::from)
+    }
+
+    /// Payload sent, what was sent again included, bytes (Linux 4.19).
+    pub fn bytes_sent(&self) -> Option<u64> {
+        since!(self, bytes_sent)
+    }
+
+    /// Options in each segment, bytes.
+    pub fn option_bytes(&self) -> u32 {
+        u32::from(self.raw.options & TCPI_OPT_TIMESTAMPS) * TIMESTAMP_BYTES
     }
 
     /// Payload sent again, bytes (Linux 4.19).

@@ -24,6 +24,7 @@ mod record;
 mod remote;
 mod report_link;
 mod reports;
+mod segment_counts;
 mod sender;
 mod socket;
 mod striped;
@@ -50,6 +51,7 @@ pub use ends::EndReport;
 pub use process::SEARCHED;
 pub(crate) use reception::Reception;
 pub(crate) use remote::{Measured as RemoteMeasured, Remote};
+pub use segment_counts::SegmentCounts;
 
 /// Longest wait, so that a stop is noticed.
 const NAP: Span = Span::from_millis(20);

@@ -114,6 +114,7 @@ fn config(queue: impl Strategy<Value = QueueConfig>) -> impl Strategy<Value = Li
             loss,
             jitter,
             policer,
+            batching: None,
         },
     )
 }
