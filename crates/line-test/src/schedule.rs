@@ -49,17 +49,22 @@ impl Schedule {
         self.left_out_ns
     }
 
+    /// Leaves out what a sender that was held back until `now_ns` may not catch up, up to the schedule's end.
+    #[inline]
+    pub fn leave_out(&mut self, now_ns: u64, end_ns: u64) {
+        let latest = now_ns.saturating_sub(CATCH_UP_NS).min(end_ns);
+        if self.next_ns < latest {
+            // Of the rise nothing is counted.
+            let counted_from = self.next_ns.max(self.start_ns + self.ramp_ns);
+            self.left_out_ns += latest.saturating_sub(counted_from);
+            (self.next_ns, self.fraction) = (latest, 0);
+        }
+    }
+
     /// Takes the next frame, of so many bytes with its check sequence, at `now_ns`, when it is due; returns by how many
     /// ns it is late.
     #[inline]
     pub fn take(&mut self, frame_bytes: u32, now_ns: u64) -> u64 {
-        let latest = now_ns.saturating_sub(CATCH_UP_NS);
-        if self.next_ns < latest {
-            if !self.is_rising() {
-                self.left_out_ns += latest - self.next_ns;
-            }
-            (self.next_ns, self.fraction) = (latest, 0);
-        }
         let late_ns = now_ns.saturating_sub(self.next_ns);
         let rate = self.rate_at(self.next_ns);
         let sum = u128::from(u64::from(frame_bytes) + LINE_OVERHEAD_BYTES) * 8 * NS_PER_S + self.fraction;
@@ -122,9 +127,14 @@ mod tests {
         let mut schedule = Schedule::new(Rate(1_000_000_000), Span::ZERO, 0);
         assert_eq!(schedule.take(1230, 0), 0);
         // 10 ms late: 1 ms is caught up, what is between is left out.
+        schedule.leave_out(10_010_000, u64::MAX);
         assert_eq!(schedule.take(1230, 10_010_000), CATCH_UP_NS);
         assert_eq!((schedule.left_out_ns(), schedule.next_ns()), (9_000_000, 9_020_000));
+        schedule.leave_out(10_010_000, u64::MAX);
         assert_eq!(schedule.take(1230, 10_010_000), CATCH_UP_NS - 10_000);
         assert_eq!(schedule.left_out_ns(), 9_000_000);
+        // Nothing is due behind the end, however late it is.
+        schedule.leave_out(1_000_000_000, 9_500_000);
+        assert_eq!((schedule.left_out_ns(), schedule.next_ns()), (9_470_000, 9_500_000));
     }
 }

@@ -137,8 +137,8 @@ pub struct Sender {
     /// Steady time at which the counted part begins, ns.
     begin_ns: u64,
     ramp_frames: u64,
-    /// Bytes of a round of the mix on the line, and its frames: for frames that were left out.
-    mean_line_ns: u64,
+    /// Mean time of a frame on the line, ps: for frames that were left out.
+    mean_line_ps: u64,
     sent: Sent,
     hold_sum_ns: u128,
     holds: u64,
@@ -176,7 +176,7 @@ impl Sender {
             .iter()
             .map(|(bytes, weight)| (u64::from(*bytes) + LINE_OVERHEAD_BYTES) * u64::from(*weight))
             .sum::<u64>();
-        let mean_line_ns = u128::from(line_bytes) * 8_000_000_000 / u128::from(round) / u128::from(spec.rate_bps);
+        let mean_line_ps = u128::from(line_bytes) * 8_000_000_000_000 / u128::from(round) / u128::from(spec.rate_bps);
         let schedule = Schedule::new(Rate(spec.rate_bps), Span(spec.ramp_ns), now.steady_ns);
         Ok(Sender {
             mix,
@@ -187,7 +187,7 @@ impl Sender {
             schedule,
             begin_ns: 0,
             ramp_frames: 0,
-            mean_line_ns: (mean_line_ns as u64).max(1),
+            mean_line_ps: (mean_line_ps as u64).max(1),
             sent: Sent::default(),
             hold_sum_ns: 0,
             holds: 0,
@@ -397,16 +397,14 @@ impl Sender {
     /// The next frame of the stream, when one is due. Poll only with room for it.
     #[inline]
     pub fn poll_due(&mut self, now: Now) -> Option<Due> {
-        let next_ns = self.schedule.next_ns();
-        if self.state != State::Sending || next_ns > now.steady_ns {
+        if self.state != State::Sending || self.schedule.next_ns() > now.steady_ns {
             return None;
         }
+        let end_ns = self.spec.duration_ns.map_or(u64::MAX, |duration_ns| self.begin_ns + duration_ns);
+        self.schedule.leave_out(now.steady_ns, end_ns);
+        self.sent.left_out_frames = self.schedule.left_out_ns().saturating_mul(1000) / self.mean_line_ps;
         let is_rising = self.schedule.is_rising();
-        let is_over = match (self.spec.frames, self.spec.duration_ns) {
-            (Some(frames), _) => self.sent.frames == frames,
-            (None, duration_ns) => next_ns >= self.begin_ns + duration_ns.unwrap_or(0),
-        };
-        if is_over && !is_rising {
+        if !is_rising && (self.schedule.next_ns() >= end_ns || self.spec.frames == Some(self.sent.frames)) {
             self.drain(now);
             return None;
         }
@@ -420,7 +418,6 @@ impl Sender {
             self.sent.bytes += u64::from(bytes);
             self.sent.late_frames += u64::from(late_ns > LATE_NS);
             self.sent.late_max_ns = self.sent.late_max_ns.max(late_ns);
-            self.sent.left_out_frames = self.schedule.left_out_ns() / self.mean_line_ns;
         }
         let pattern = self.spec.payload as u8;
         let stamp = Stamp { kind, pattern, stream: self.spec.stream, sequence, sent_ns: now.day_ns };

@@ -127,6 +127,17 @@ fn what_the_generator_cannot_send_is_not_the_lines_loss() {
 }
 
 #[test]
+fn a_generator_that_stands_still_beyond_the_end_leaves_out_no_more_than_was_due() {
+    let mut spec = stream(1);
+    (spec.frames, spec.duration_ns) = (None, Some(200 * MS));
+    let (outcome, _) = Line { cost_ns: 700 * MS, ..Line::default() }.run(spec, |_| Fate::arrives());
+    let due = 200 * MS * 10 / (8 * (9 * 1538 + 84));
+    assert_eq!(outcome.sent.frames, 1);
+    assert!((1 + outcome.sent.left_out_frames).abs_diff(due) <= 1, "{:?} of {due}", outcome.sent);
+    assert_eq!(outcome.sent.span_ns, 200 * MS);
+}
+
+#[test]
 fn questions_and_answers_may_be_lost() {
     let mut spec = stream(1);
     (spec.frames, spec.duration_ns, spec.series_ns) = (None, Some(2_000 * MS), Some(500 * MS));
