@@ -61,7 +61,7 @@ class Impaired:
             ready, _, _ = select.select(self._sockets, [], [], 0.1)
             if near in ready:
                 frame = near.recv(1 << 14)
-                number = int.from_bytes(frame[HEADER_BYTES + 8 : HEADER_BYTES + 16], "big")
+                number = int.from_bytes(frame[HEADER_BYTES + 10 : HEADER_BYTES + 18], "big")
                 # Frames of a ramp and messages pass.
                 is_test = frame[HEADER_BYTES + 1] & 15 == 0
                 for copy in self._fate(number, frame) if is_test else [frame]:

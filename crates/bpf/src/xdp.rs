@@ -23,17 +23,17 @@ pub struct XdpRedirect {
 }
 
 impl XdpRedirect {
-    /// Attaches a program to the interface with a number, which hands frames of a type to the sockets that are added,
-    /// and all others to the network stack.
+    /// Attaches a program to the interface with a number, which hands frames of a type to an address, and to all, to the
+    /// sockets that are added, and others to the network stack.
     ///
     /// # Errors
     /// The process may not, the interface has a program, or its driver takes none.
-    pub fn attach(interface: i32, ethertype: u16) -> Result<XdpRedirect> {
+    pub fn attach(interface: i32, ethertype: u16, address: [u8; 6]) -> Result<XdpRedirect> {
         // SAFETY: no options; the name lives until the call returns.
         let map =
             unsafe { sys::bpf_map_create(sys::BPF_MAP_TYPE_XSKMAP, NAME.as_ptr(), 4, 4, QUEUES_MAX, std::ptr::null()) };
         let map = owned("make a map of sockets", map)?;
-        let program = instructions(map.as_raw_fd(), ethertype);
+        let program = instructions(map.as_raw_fd(), ethertype, address);
         // SAFETY: an instruction is 64 bits (linux/bpf_common.h), and all of them live until the call returns.
         let program = unsafe {
             sys::bpf_prog_load(
@@ -80,8 +80,10 @@ fn owned(attempt: &str, fd: i32) -> Result<OwnedFd> {
 }
 
 /// The program, in the instruction set of RFC 9669.
-fn instructions(map: i32, ethertype: u16) -> Vec<u64> {
+fn instructions(map: i32, ethertype: u16, address: [u8; 6]) -> Vec<u64> {
     const PASS: i32 = 2;
+    /// A distance that is filled in.
+    const TO_END: i16 = i16::MAX;
     let encode = |code: u8, to: u8, from: u8, offset: i16, immediate: i32| {
         let [low, high] = offset.to_ne_bytes();
         let registers = if cfg!(target_endian = "little") { from << 4 | to } else { to << 4 | from };
@@ -96,9 +98,15 @@ fn instructions(map: i32, ethertype: u16) -> Vec<u64> {
     let add = |to, value| encode(0x07, to, 0, 0, value);
     let call = |helper| encode(0x85, 0, 0, 0, helper);
     let exit = encode(0x95, 0, 0, 0, 0);
+    // Of the low 32 bits (BPF_JMP32): a longer comparison would extend the constant's sign.
+    let if_word_not = |a, value, by| encode(0x56, a, 0, by, value);
+    let if_equal = |a, value, by| encode(0x15, a, 0, by, value);
+    let [a, b, c, d, e, f] = address;
+    let first = i32::from_ne_bytes([a, b, c, d]);
+    let last = i32::from(u16::from_ne_bytes([e, f]));
     // Jumps to the end have their distance filled in below.
-    let if_above = |a, b| encode(0x2d, a, b, 0, 0);
-    let if_not = |a, value| encode(0x55, a, 0, 0, value);
+    let if_above = |a, b| encode(0x2d, a, b, TO_END, 0);
+    let if_not = |a, value| encode(0x55, a, 0, TO_END, value);
     // struct xdp_md (linux/bpf.h): data at 0, data_end at 4, data_meta at 8, rx_queue_index at 16.
     let mut program = vec![
         copy(6, 1),
@@ -109,6 +117,12 @@ fn instructions(map: i32, ethertype: u16) -> Vec<u64> {
         if_above(4, 3),
         load_half(5, 2, 12),
         if_not(5, i32::from(ethertype.to_be())),
+        load_word(4, 2, 0),
+        load_half(5, 2, 4),
+        if_word_not(4, -1, 1),
+        if_equal(5, 0xffff, 2), // to all: past the comparison with the address
+        if_word_not(4, first, TO_END),
+        if_not(5, last),
         copy(1, 6),
         set(2, -(ARRIVAL_BYTES as i32)),
         call(54), // bpf_xdp_adjust_meta
@@ -130,8 +144,8 @@ fn instructions(map: i32, ethertype: u16) -> Vec<u64> {
     ];
     let end = program.len();
     for (at, instruction) in program.iter_mut().enumerate() {
-        let [code, registers, .., a, b, c, d] = instruction.to_ne_bytes();
-        if matches!(code, 0x2d | 0x55) {
+        let [code, registers, low, high, a, b, c, d] = instruction.to_ne_bytes();
+        if matches!(code, 0x2d | 0x55 | 0x56) && i16::from_ne_bytes([low, high]) == TO_END {
             let [low, high] = ((end - at - 1) as i16).to_ne_bytes();
             *instruction = u64::from_ne_bytes([code, registers, low, high, a, b, c, d]);
         }

@@ -52,6 +52,17 @@ impl Request {
     }
 }
 
+/// Whether an interface is up and has a carrier.
+///
+/// # Errors
+/// It is not there any more.
+pub(crate) fn has_carrier(name: &str) -> io::Result<bool> {
+    let flags = Request::of(name)?.ask(libc::SIOCGIFFLAGS)?;
+    // SAFETY: the request has filled the field in.
+    let flags = i32::from(unsafe { flags.ifr_ifru.ifru_flags });
+    Ok(flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0)
+}
+
 impl Interface {
     /// Looks an interface up.
     ///

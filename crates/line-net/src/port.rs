@@ -6,10 +6,11 @@ use crate::counters;
 use crate::error::LineError;
 use crate::ethtool;
 use crate::frame::Frame;
-use crate::interface::Interface;
+use crate::interface::{self, Interface};
 use crate::method::Method;
+use crate::socket::get;
 use crate::way::Way;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use line_test::{
     Description, Kind, Mac, Message, Now, Outcome, Report, Responder, Row, Sender, Stamp, StreamSpec, ETHERTYPE,
     FCS_BYTES, HEADER_BYTES,
@@ -55,7 +56,7 @@ pub struct PortInfo {
     /// Method by which frames pass.
     pub method: &'static str,
     /// Reason of that.
-    pub reason: &'static str,
+    pub reason: String,
     /// Largest frame without header and check sequence, bytes.
     pub mtu_bytes: u32,
     /// The interface's rate, bit/s; None: its driver does not tell.
@@ -69,10 +70,13 @@ pub struct LinePort {
     address: Mac,
     vlan: Option<u16>,
     way: Way,
-    reason: &'static str,
+    reason: String,
     boot: u64,
     responder: Responder,
     sender: Option<Sender>,
+    /// The stream's longest frame, and where its stamp is.
+    template: (Bytes, usize),
+    has_carrier: bool,
     /// The interface's drops when the port was opened, and when the stream began.
     drops_at_open: (u64, u64),
     drops_at_start: u64,
@@ -112,6 +116,8 @@ impl LinePort {
             boot,
             responder: Responder::new(description),
             sender: None,
+            template: (Bytes::new(), 0),
+            has_carrier: true,
             drops_at_open,
             drops_at_start: 0,
             drops_told: 0,
@@ -130,7 +136,7 @@ impl LinePort {
             interface: self.interface.name.clone(),
             address: mac_text(self.address),
             method: self.way.method().name(),
-            reason: self.reason,
+            reason: self.reason.clone(),
             mtu_bytes: self.interface.mtu_bytes,
             rate_bps: ethtool::rate_bps(&self.interface.name)?,
         })
@@ -192,7 +198,8 @@ impl LinePort {
         // The pattern is laid over a frame without a tag.
         let pattern = sender.pattern_bytes(sender.largest_bytes() as usize - FCS_BYTES - tag_bytes);
         longest.extend_from_slice(&pattern[HEADER_BYTES..]);
-        self.way.prepare(&longest, HEADER_BYTES + tag_bytes)?;
+        self.template = (longest.freeze(), HEADER_BYTES + tag_bytes);
+        self.way.prepare(&self.template.0, self.template.1)?;
         self.drops_at_start = counters::drops(&self.interface.name).map_or(0, |(_, sending)| sending);
         self.sender = Some(sender);
         Ok(())
@@ -247,6 +254,7 @@ impl LinePort {
                 return Err(LineError::Stopped);
             }
             self.count_drops();
+            self.look_for_carrier()?;
         }
         let came = self.receive(now);
         while let Some(frame) = self.responder.poll_frame(self.address, self.vlan, clock::now().day_ns) {
@@ -268,6 +276,8 @@ impl LinePort {
         let tag_bytes = if self.vlan.is_some() { 4 } else { 0 };
         let mut sent = 0;
         let mut stamped_ns = 0;
+        // Also without room the stream comes to its end.
+        sender.handle_timeout(frame_clock.now());
         while sent < BATCH && self.way.has_room() {
             let now = frame_clock.now();
             let Some(mut due) = sender.poll_due(now) else { break };
@@ -321,6 +331,24 @@ impl LinePort {
         })
     }
 
+    /// Looks for the carrier. When it goes, frames that wait in a ring go too: they would leave with an old stamp.
+    fn look_for_carrier(&mut self) -> io::Result<()> {
+        let had_carrier = self.has_carrier;
+        self.has_carrier = interface::has_carrier(&self.interface.name)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {}", self.interface.name, text_of(&error))))?;
+        if self.has_carrier != had_carrier && self.log.len() < LOG_MAX {
+            let what = if self.has_carrier { "has a carrier again" } else { "has no carrier" };
+            self.log.push(format!("{}: {what}", self.interface.name));
+        }
+        if let Some(sender) = &mut self.sender {
+            if had_carrier && !self.has_carrier {
+                self.way.prepare(&self.template.0, self.template.1)?;
+            }
+            sender.set_carrier(self.has_carrier, clock::now());
+        }
+        Ok(())
+    }
+
     fn count_drops(&mut self) {
         let (receiving, sending) = counters::drops(&self.interface.name).unwrap_or(self.drops_at_open);
         let drops = self.way.drops();
@@ -346,9 +374,14 @@ impl LinePort {
         };
         let timeout = Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
         match poll(&mut [PollFd::from_borrowed_fd(self.way.fd(), PollFlags::IN)], Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
+        // An interface that went down leaves an error, with which the socket would be ready for ever.
+        if let Ok(libc::ENETDOWN) = get(self.way.fd(), libc::SOL_SOCKET, libc::SO_ERROR, 0) {
+            let _ = rustix::thread::nanosleep(&timeout);
+        }
+        Ok(())
     }
 }
 

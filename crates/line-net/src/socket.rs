@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// A socket that is closed on exec and does not block.
 pub(crate) fn socket(family: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
@@ -26,11 +26,11 @@ pub(crate) fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, 
 }
 
 /// Reads an option of a type.
-pub(crate) fn get<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, mut value: T) -> io::Result<T> {
+pub(crate) fn get<T>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, mut value: T) -> io::Result<T> {
     let mut bytes = size_of::<T>() as u32;
     // SAFETY: the kernel writes at most as many bytes as the value has.
     let done = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, option, std::ptr::from_mut(&mut value).cast(), &mut bytes)
+        libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, std::ptr::from_mut(&mut value).cast(), &mut bytes)
     };
     match done {
         0 => Ok(value),

@@ -26,23 +26,32 @@ impl Way {
         address: Mac,
         has_tag: bool,
         method: Option<Method>,
-    ) -> io::Result<(Way, &'static str)> {
+    ) -> io::Result<(Way, String)> {
         match method {
             Some(Method::AfXdp) if has_tag => {
                 Err(io::Error::new(io::ErrorKind::Unsupported, "AF_XDP shows no tag: packet-mmap would be right"))
             }
             Some(Method::AfXdp) => {
                 let way = AfXdp::open(interface, address, true)?;
-                let reason =
-                    if way.is_zero_copy() { "asked for; without copies" } else { "asked for; the kernel copies" };
-                Ok((Way::AfXdp(Box::new(way)), reason))
+                let how = if way.is_zero_copy() { "without copies" } else { "the kernel copies" };
+                Ok((Way::AfXdp(Box::new(way)), format!("asked for; {how}")))
             }
-            Some(Method::PacketMmap) => Ok((Way::PacketMmap(PacketMmap::open(interface, address)?), "asked for")),
-            None => match if has_tag { None } else { AfXdp::open(interface, address, false).ok() } {
-                Some(way) => Ok((Way::AfXdp(Box::new(way)), "the driver takes it without copies")),
-                None => {
+            Some(Method::PacketMmap) => {
+                Ok((Way::PacketMmap(PacketMmap::open(interface, address)?), "asked for".into()))
+            }
+            None if has_tag => {
+                let way = PacketMmap::open(interface, address)?;
+                Ok((Way::PacketMmap(way), "AF_XDP shows no tag".into()))
+            }
+            None => match AfXdp::open(interface, address, false) {
+                Ok(way) => Ok((Way::AfXdp(Box::new(way)), "the driver takes AF_XDP without copies".into())),
+                Err(error) => {
                     let way = PacketMmap::open(interface, address)?;
-                    Ok((Way::PacketMmap(way), "the driver has no AF_XDP without copies"))
+                    let why = match error.raw_os_error() {
+                        Some(libc::EOPNOTSUPP) => "the driver has no AF_XDP without copies".into(),
+                        _ => format!("not af-xdp: {error}"),
+                    };
+                    Ok((Way::PacketMmap(way), why))
                 }
             },
         }

@@ -18,7 +18,8 @@ pub struct ClockEstimate {
 /// Estimator of an offset.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    first: Option<ClockEstimate>,
+    /// Least and largest offset, and the largest error, of the best of the last samples, at any time.
+    bounds: Option<(i64, i64, u64)>,
     samples: VecDeque<ClockEstimate>,
     taken: usize,
     is_same: bool,
@@ -42,8 +43,9 @@ impl Clock {
         }
         self.samples.push_back(ClockEstimate { offset_ns, error_ns });
         self.taken += 1;
-        if self.taken <= SAMPLES {
-            self.first = self.best();
+        // Of the first samples the best is known when all are there.
+        if self.taken >= SAMPLES {
+            self.bounds = self.widened();
         }
     }
 
@@ -51,16 +53,22 @@ impl Clock {
         self.samples.iter().min_by_key(|sample| sample.error_ns).copied()
     }
 
+    /// The bounds, with those of the best of the last samples.
+    fn widened(&self) -> Option<(i64, i64, u64)> {
+        let best = self.best()?;
+        let (least, most, error_ns) = self.bounds.unwrap_or((best.offset_ns, best.offset_ns, best.error_ns));
+        Some((least.min(best.offset_ns), most.max(best.offset_ns), error_ns.max(best.error_ns)))
+    }
+
     /// The offset over the time of all samples; None: there was none.
     pub fn estimate(&self) -> Option<ClockEstimate> {
         if self.is_same {
             return Some(ClockEstimate::default());
         }
-        let (first, last) = (self.first?, self.best()?);
-        let drift = first.offset_ns.abs_diff(last.offset_ns);
+        let (least, most, error_ns) = self.widened()?;
         Some(ClockEstimate {
-            offset_ns: ((i128::from(first.offset_ns) + i128::from(last.offset_ns)) / 2) as i64,
-            error_ns: first.error_ns.max(last.error_ns).saturating_add(drift.div_ceil(2)),
+            offset_ns: ((i128::from(least) + i128::from(most)) / 2) as i64,
+            error_ns: error_ns.saturating_add(most.abs_diff(least).div_ceil(2)),
         })
     }
 }

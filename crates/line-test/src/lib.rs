@@ -24,7 +24,7 @@ mod spec;
 mod stamp;
 
 pub use clock::{Clock, ClockEstimate};
-pub use ethernet::{Mac, ETHERTYPE, FCS_BYTES, HEADER_BYTES, LINE_OVERHEAD_BYTES};
+pub use ethernet::{Mac, ETHERTYPE, FCS_BYTES, HEADER_BYTES, LINE_OVERHEAD_BYTES, VLAN_TAG_BYTES};
 pub use message::{Answer, Description, Message};
 pub use mix::{Mix, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 pub use pattern::Pattern;

@@ -57,6 +57,8 @@ pub enum Message {
         /// Bytes.
         largest_bytes: u32,
     },
+    /// The receiver counts another stream, and one at a time.
+    Busy,
     /// The receiver counts the stream from now on.
     Begun {
         /// Time at which the sender said so, by its clock, ns.
@@ -86,7 +88,8 @@ impl Message {
         let text = serde_json::to_vec(self).expect("numbers and texts make JSON");
         assert!(text.len() <= MESSAGE_BYTES_MAX, "a message of {} bytes", text.len());
         let sequence = text.len() as u64;
-        let stamp = Stamp { kind: Kind::Message, pattern: 0, stream, sequence, sent_ns: now_ns };
+        let content_bytes = (STAMP_BYTES + text.len() + CHECK_BYTES) as u16;
+        let stamp = Stamp { kind: Kind::Message, pattern: 0, content_bytes, stream, sequence, sent_ns: now_ns };
         let mut frame = BytesMut::with_capacity(FRAME_BYTES_MIN.max(HEADER_BYTES + 4 + STAMP_BYTES + text.len() + 4));
         EthernetHeader { destination: to, source: from, vlan }.encode(ETHERTYPE, &mut frame);
         frame.put_slice(&stamp.encode());

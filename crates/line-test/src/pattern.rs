@@ -1,7 +1,7 @@
 //! Patterns that fill the frames of a stream.
 //!
 //! A pattern is laid over the whole frame from its first address on, so that its bytes meet the lanes that the standard
-//! has for them; header and stamp take the place of the first 42.
+//! has for them; header and stamp take the place of the first 44.
 
 use serde::{Deserialize, Serialize};
 

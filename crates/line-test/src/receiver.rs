@@ -195,12 +195,14 @@ impl Receiver {
             self.pattern = Some(pattern);
             self.expected = pattern.bytes(self.largest_bytes).split_off(HEADER_BYTES + STAMP_BYTES);
         }
+        let is_whole = arrival.content.len() == usize::from(arrival.stamp.content_bytes);
         let got = &arrival.content[STAMP_BYTES..];
         self.report.bits_checked += got.len() as u64 * 8;
         match self.expected.get(..got.len()) {
-            Some(expected) if got == expected => {}
+            Some(expected) if got == expected && is_whole => {}
             Some(expected) => {
                 self.report.errored_frames += 1;
+                self.report.wrong_lengths += u64::from(!is_whole);
                 self.report.bit_errors += got
                     .iter()
                     .zip(expected)

@@ -69,7 +69,7 @@ pub struct Report {
     pub errored_frames: u64,
     /// Bits of patterns that were compared.
     pub bits_checked: u64,
-    /// Frames of a length that the stream does not have. They count as errored.
+    /// Frames of another length than their stamp says, cut short for one. They count as errored.
     pub wrong_lengths: u64,
     /// Frames of the sender whose stamp had a wrong check sequence: whose they were is not known, and they stay lost.
     pub bad_headers: u64,

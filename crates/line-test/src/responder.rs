@@ -90,9 +90,12 @@ impl Responder {
     fn handle_message(&mut self, from: Mac, stamp: &Stamp, message: Message, at_ns: u64) {
         let reply = match message {
             Message::Hello => {
-                let is_busy = self.streams.iter().any(|stream| stream.from != from && !stream.is_over(at_ns));
+                let is_busy = self.is_busy(from, stamp.stream, at_ns);
                 Message::Here(Description { is_busy, ..self.description.clone() })
             }
+            // A stream is alone on its line: two would lose each other's frames. A known one began anew, whose first answer
+            // was lost, or is a copy that the line made: what it counted stays.
+            Message::Begin { .. } if self.is_busy(from, stamp.stream, at_ns) => Message::Busy,
             Message::Begin { largest_bytes } if (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&largest_bytes) => {
                 self.begin(from, stamp.stream, largest_bytes, at_ns);
                 Message::Begun { asked_ns: stamp.sent_ns, came_ns: at_ns, boot: self.description.boot }
@@ -102,24 +105,31 @@ impl Responder {
                 let Some(stream) = self.find(from, stamp.stream) else { return };
                 Message::Tell(Box::new(stream.answer(number, sent, stamp.sent_ns, at_ns, drops)))
             }
-            Message::Begin { .. } | Message::Here(_) | Message::Begun { .. } | Message::Tell(_) => return,
+            Message::Begin { .. } | Message::Here(_) | Message::Busy | Message::Begun { .. } | Message::Tell(_) => {
+                return
+            }
         };
         if self.outbox.len() < OUTBOX_MAX {
             self.outbox.push_back((from, stamp.stream, reply));
         }
     }
 
-    /// Begins to count a stream, anew when it is known: its sender did not hear the answer, or began again.
+    fn is_busy(&self, from: Mac, number: u32, at_ns: u64) -> bool {
+        self.streams.iter().any(|stream| (stream.from, stream.number) != (from, number) && !stream.is_over(at_ns))
+    }
+
+    /// Begins to count a stream.
     fn begin(&mut self, from: Mac, number: u32, largest_bytes: u32, at_ns: u64) {
+        if self.streams.iter().any(|stream| stream.number == number && stream.from == from) {
+            return;
+        }
+        if self.streams.len() == STREAMS_MAX {
+            let longest_over = (0..STREAMS_MAX).min_by_key(|at| self.streams[*at].heard_ns);
+            self.streams.remove(longest_over.expect("the list is full"));
+        }
         let drops_before = self.drops;
         let receiver = Receiver::new(largest_bytes);
-        let stream = Stream { from, number, receiver, heard_ns: at_ns, sent: None, answer: None, drops_before };
-        let known = self.streams.iter().position(|other| other.number == number && other.from == from);
-        let longest_silent = || (0..self.streams.len()).min_by_key(|at| self.streams[*at].heard_ns);
-        match known.or_else(|| (self.streams.len() == STREAMS_MAX).then(longest_silent).flatten()) {
-            Some(place) => self.streams[place] = stream,
-            None => self.streams.push(stream),
-        }
+        self.streams.push(Stream { from, number, receiver, heard_ns: at_ns, sent: None, answer: None, drops_before });
     }
 
     /// The next answer as a frame without check sequence.
@@ -128,7 +138,7 @@ impl Responder {
         Some(message.frame(own, to, vlan, stream, now_ns))
     }
 
-    /// The streams in the order in which they were first heard: sender, number, counts, whether it is over.
+    /// The last streams in the order in which they began: sender, number, counts, whether it is over.
     pub fn streams(&self, now_ns: u64) -> Vec<(Mac, u32, Report, bool)> {
         let row = |stream: &Stream| {
             (stream.from, stream.number, stream.report(stream.sent, self.drops), stream.is_over(now_ns))

@@ -61,6 +61,17 @@ impl Schedule {
         }
     }
 
+    /// Skips what is due until `now_ns`, up to the schedule's end, without the rise; returns its time, ns.
+    pub fn skip(&mut self, now_ns: u64, end_ns: u64) -> u64 {
+        let until = now_ns.min(end_ns);
+        if self.next_ns >= until {
+            return 0;
+        }
+        let from = self.next_ns.max(self.start_ns + self.ramp_ns);
+        (self.next_ns, self.fraction) = (until, 0);
+        until.saturating_sub(from)
+    }
+
     /// Takes the next frame, of so many bytes with its check sequence, at `now_ns`, when it is due; returns by how many
     /// ns it is late.
     #[inline]

@@ -1,7 +1,7 @@
 //! The sending end of a line: one stream, from its announcement to the receiver's last answer.
 
 use crate::clock::{Clock, ClockEstimate};
-use crate::ethernet::{Mac, FCS_BYTES, LINE_OVERHEAD_BYTES};
+use crate::ethernet::{Mac, FCS_BYTES, HEADER_BYTES, LINE_OVERHEAD_BYTES, VLAN_TAG_BYTES};
 use crate::message::{Answer, Message};
 use crate::mix::Mix;
 use crate::report::{Report, Window};
@@ -20,6 +20,9 @@ const RETRY_NS: u64 = 100_000_000;
 const TRIES_MAX: u32 = 30;
 /// Time between questions without a series, ns: for the clock's offset.
 const ASK_NS: u64 = 1_000_000_000;
+
+/// Time between two looks at what is due while there is no carrier, ns.
+const NO_CARRIER_NS: u64 = 10_000_000;
 
 /// A time by two clocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +57,8 @@ pub struct Sent {
     pub late_max_ns: u64,
     /// Frames that were not sent in their time and left out: what the generator could not do.
     pub left_out_frames: u64,
+    /// Frames that were due while the interface had no carrier, and were not sent: the line's fault.
+    pub no_carrier_frames: u64,
     /// Longest time between a frame's stamp and the return of the call that handed it to the interface, ns: what its
     /// latency may be too long by.
     pub hold_max_ns: u64,
@@ -82,6 +87,8 @@ pub struct Row {
     pub late_frames: u64,
     /// Frames left out by the generator.
     pub left_out_frames: u64,
+    /// Frames that were due without a carrier.
+    pub no_carrier_frames: u64,
     /// Smallest latency, ns.
     pub latency_min_ns: Option<i64>,
     /// Mean latency, ns.
@@ -151,6 +158,13 @@ pub struct Sender {
     before: Before,
     rows: Vec<Row>,
     received: Option<Report>,
+    /// The receiver said that it is busy.
+    is_refused: bool,
+    has_carrier: bool,
+    /// Steady time of the last look at what is due, ns.
+    looked_ns: u64,
+    /// Time of the schedule without a carrier, ns.
+    no_carrier_ns: u64,
     ended: Option<String>,
 }
 
@@ -199,6 +213,10 @@ impl Sender {
             before: Before::default(),
             rows: vec![],
             received: None,
+            is_refused: false,
+            has_carrier: true,
+            looked_ns: now.steady_ns,
+            no_carrier_ns: 0,
             ended: None,
             spec,
         })
@@ -264,7 +282,7 @@ impl Sender {
         match message {
             Message::Begun { asked_ns, came_ns, boot } => {
                 self.clock.handle_sample(*asked_ns, *came_ns, stamp.sent_ns, at_ns);
-                if *boot == self.boot {
+                if *boot == self.boot && self.boot != 0 {
                     self.clock.set_same();
                 }
                 if matches!(self.state, State::Announcing { .. }) {
@@ -278,6 +296,7 @@ impl Sender {
                 self.clock.handle_sample(answer.asked_ns, answer.came_ns, stamp.sent_ns, at_ns);
                 self.handle_answer(answer);
             }
+            Message::Busy => self.is_refused = true,
             Message::Hello | Message::Here(_) | Message::Begin { .. } | Message::Ask { .. } => {}
         }
     }
@@ -309,6 +328,7 @@ impl Sender {
             errored_frames: 0,
             late_frames: sent.late_frames - before.sent.late_frames,
             left_out_frames: sent.left_out_frames - before.sent.left_out_frames,
+            no_carrier_frames: sent.no_carrier_frames - before.sent.no_carrier_frames,
             latency_min_ns: None,
             latency_mean_ns: None,
             latency_max_ns: None,
@@ -344,7 +364,8 @@ impl Sender {
             State::Announcing { tries, next_ns } if *next_ns <= steady_ns => {
                 if *tries == TRIES_MAX {
                     self.state = State::Done;
-                    self.ended = Some("the receiver did not answer".into());
+                    let busy = "the receiver is busy with another stream";
+                    self.ended = Some(if self.is_refused { busy } else { "the receiver did not answer" }.into());
                     return None;
                 }
                 (*tries, *next_ns) = (*tries + 1, steady_ns + RETRY_NS);
@@ -394,20 +415,43 @@ impl Sender {
         Some(message.frame(self.own, self.spec.to, self.vlan, self.spec.stream, now.day_ns))
     }
 
-    /// The next frame of the stream, when one is due. Poll only with room for it.
+    /// Takes whether the interface has a carrier. Without one no frame is sent: what is due is counted.
+    pub fn set_carrier(&mut self, has_carrier: bool, now: Now) {
+        // Until now it was as it was.
+        self.handle_timeout(now);
+        self.has_carrier = has_carrier;
+    }
+
+    /// Leaves out what cannot be sent any more, and ends the stream when nothing is due any more. To be called before
+    /// frames are polled, and when there is no room for one.
     #[inline]
-    pub fn poll_due(&mut self, now: Now) -> Option<Due> {
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.looked_ns = now.steady_ns;
         if self.state != State::Sending || self.schedule.next_ns() > now.steady_ns {
-            return None;
+            return;
         }
         let end_ns = self.spec.duration_ns.map_or(u64::MAX, |duration_ns| self.begin_ns + duration_ns);
-        self.schedule.leave_out(now.steady_ns, end_ns);
-        self.sent.left_out_frames = self.schedule.left_out_ns().saturating_mul(1000) / self.mean_line_ps;
+        if self.has_carrier {
+            self.schedule.leave_out(now.steady_ns, end_ns);
+            self.sent.left_out_frames = self.schedule.left_out_ns().saturating_mul(1000) / self.mean_line_ps;
+        } else {
+            self.no_carrier_ns += self.schedule.skip(now.steady_ns, end_ns);
+            self.sent.no_carrier_frames = self.no_carrier_ns.saturating_mul(1000) / self.mean_line_ps;
+        }
         let is_rising = self.schedule.is_rising();
         if !is_rising && (self.schedule.next_ns() >= end_ns || self.spec.frames == Some(self.sent.frames)) {
             self.drain(now);
+        }
+    }
+
+    /// The next frame of the stream, when one is due. Poll only with room for it.
+    #[inline]
+    pub fn poll_due(&mut self, now: Now) -> Option<Due> {
+        self.handle_timeout(now);
+        if self.state != State::Sending || !self.has_carrier || self.schedule.next_ns() > now.steady_ns {
             return None;
         }
+        let is_rising = self.schedule.is_rising();
         let (kind, sequence) = if is_rising { (Kind::Ramp, self.ramp_frames) } else { (Kind::Test, self.sent.frames) };
         let bytes = self.mix.size(sequence);
         let late_ns = self.schedule.take(bytes, now.steady_ns);
@@ -420,8 +464,12 @@ impl Sender {
             self.sent.late_max_ns = self.sent.late_max_ns.max(late_ns);
         }
         let pattern = self.spec.payload as u8;
-        let stamp = Stamp { kind, pattern, stream: self.spec.stream, sequence, sent_ns: now.day_ns };
-        Some(Due { bytes: bytes as usize - FCS_BYTES, stamp: stamp.encode() })
+        let length = bytes as usize - FCS_BYTES;
+        let tag_bytes = if self.vlan.is_some() { VLAN_TAG_BYTES } else { 0 };
+        let content_bytes = (length - HEADER_BYTES - tag_bytes) as u16;
+        let stream = self.spec.stream;
+        let stamp = Stamp { kind, pattern, content_bytes, stream, sequence, sent_ns: now.day_ns };
+        Some(Due { bytes: length, stamp: stamp.encode() })
     }
 
     /// Steady time at which something is due next, ns; None: nothing will be.
@@ -429,6 +477,9 @@ impl Sender {
         let retry_ns = self.asked.map(|_| self.retry_ns);
         match self.state {
             State::Announcing { next_ns, .. } | State::Asking { next_ns, .. } => Some(next_ns),
+            State::Sending if !self.has_carrier => {
+                Some((self.looked_ns + NO_CARRIER_NS).min(self.next_ask_ns).min(retry_ns.unwrap_or(u64::MAX)))
+            }
             State::Sending => Some(self.schedule.next_ns().min(self.next_ask_ns).min(retry_ns.unwrap_or(u64::MAX))),
             State::Draining { until_ns } => Some(until_ns.min(retry_ns.unwrap_or(u64::MAX))),
             State::Done => None,

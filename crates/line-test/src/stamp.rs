@@ -1,7 +1,7 @@
 //! The stamp of a frame: which stream it is of, its number and its time, behind the Ethernet header.
 
-/// Bytes of a stamp. With addresses and type it leaves 18 of the shortest frame to the pattern.
-pub const STAMP_BYTES: usize = 28;
+/// Bytes of a stamp. With addresses and type it leaves 16 of the shortest frame to the pattern.
+pub const STAMP_BYTES: usize = 30;
 const MARK: u8 = 0xe1;
 const VERSION: u8 = 1;
 const CHECKED: usize = STAMP_BYTES - 4;
@@ -24,6 +24,9 @@ pub struct Stamp {
     pub kind: Kind,
     /// Number of its pattern; of a message, 0.
     pub pattern: u8,
+    /// Bytes from the stamp's first to the frame's last, without the check sequence: those of a frame that was cut short
+    /// are fewer.
+    pub content_bytes: u16,
     /// Number of the stream, by its sender.
     pub stream: u32,
     /// Number of the frame within the stream, from 0; of a message, its length in bytes.
@@ -33,7 +36,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp as bytes: mark, version and kind, pattern, 0, stream, sequence, time, CRC-32 of all these.
+    /// The stamp as bytes: mark, version and kind, pattern, 0, length, stream, sequence, time, CRC-32 of all these.
     #[inline]
     pub fn encode(&self) -> [u8; STAMP_BYTES] {
         let kind = match self.kind {
@@ -43,9 +46,10 @@ impl Stamp {
         };
         let mut bytes = [0; STAMP_BYTES];
         bytes[..4].copy_from_slice(&[MARK, VERSION << 4 | kind, self.pattern, 0]);
-        bytes[4..8].copy_from_slice(&self.stream.to_be_bytes());
-        bytes[8..16].copy_from_slice(&self.sequence.to_be_bytes());
-        bytes[16..24].copy_from_slice(&self.sent_ns.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.content_bytes.to_be_bytes());
+        bytes[6..10].copy_from_slice(&self.stream.to_be_bytes());
+        bytes[10..18].copy_from_slice(&self.sequence.to_be_bytes());
+        bytes[18..26].copy_from_slice(&self.sent_ns.to_be_bytes());
         let check = crc32fast::hash(&bytes[..CHECKED]);
         bytes[CHECKED..].copy_from_slice(&check.to_be_bytes());
         bytes
@@ -66,7 +70,8 @@ impl Stamp {
             2 => Kind::Message,
             _ => return None,
         };
-        Some(Stamp { kind, pattern: bytes[2], stream: word(4), sequence: long(8), sent_ns: long(16) })
+        let content_bytes = u16::from_be_bytes([bytes[4], bytes[5]]);
+        Some(Stamp { kind, pattern: bytes[2], content_bytes, stream: word(6), sequence: long(10), sent_ns: long(18) })
     }
 }
 
@@ -78,9 +83,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_stamp_goes_through_bytes_and_any_wrong_bit_shows(
-            stream: u32, sequence: u64, sent_ns: u64, bit in 0..STAMP_BYTES * 8
+            content_bytes: u16, stream: u32, sequence: u64, sent_ns: u64, bit in 0..STAMP_BYTES * 8
         ) {
-            let stamp = Stamp { kind: Kind::Ramp, pattern: 2, stream, sequence, sent_ns };
+            let stamp = Stamp { kind: Kind::Ramp, pattern: 2, content_bytes, stream, sequence, sent_ns };
             let mut bytes = stamp.encode();
             prop_assert_eq!(Stamp::decode(&bytes), Some(stamp));
             bytes[bit / 8] ^= 1 << (bit % 8);

@@ -16,13 +16,16 @@ fn number() -> impl Strategy<Value = u64> {
 
 fn stamp() -> impl Strategy<Value = Stamp> {
     let kind = prop_oneof![Just(Kind::Test), Just(Kind::Ramp), Just(Kind::Message)];
-    (kind, any::<u8>(), 0u32..20, number(), number()).prop_map(|(kind, pattern, stream, sequence, sent_ns)| Stamp {
-        kind,
-        pattern,
-        stream,
-        sequence,
-        sent_ns,
-    })
+    (kind, any::<u8>(), any::<u16>(), 0u32..20, number(), number()).prop_map(
+        |(kind, pattern, content_bytes, stream, sequence, sent_ns)| Stamp {
+            kind,
+            pattern,
+            content_bytes,
+            stream,
+            sequence,
+            sent_ns,
+        },
+    )
 }
 
 fn report() -> impl Strategy<Value = Report> {
@@ -56,6 +59,7 @@ fn message() -> impl Strategy<Value = Message> {
     });
     prop_oneof![
         Just(Message::Hello),
+        Just(Message::Busy),
         Just(Message::Here(description())),
         any::<u32>().prop_map(|largest_bytes| Message::Begin { largest_bytes }),
         (64u32..9253).prop_map(|largest_bytes| Message::Begin { largest_bytes }),
@@ -115,7 +119,7 @@ proptest! {
         let mut sender = Sender::new(spec, OWN, 1500, None, 1, now(0)).unwrap();
         let mut at_ns = 0;
         for (message, sent_ns, came_ns) in messages {
-            let stamp = Stamp { kind: Kind::Message, pattern: 0, stream: 7, sequence: 0, sent_ns };
+            let stamp = Stamp { kind: Kind::Message, pattern: 0, content_bytes: 60, stream: 7, sequence: 0, sent_ns };
             sender.handle_message(FAR, &stamp, &message, came_ns, now(at_ns));
             at_ns = sender.poll_timeout().unwrap_or(at_ns).max(at_ns);
             let _ = sender.poll_message(now(at_ns));

@@ -15,11 +15,13 @@ const DAY_NS: u64 = 1_790_000_000_000_000_000;
 pub struct Fate {
     pub copies: Vec<u64>,
     pub flip: Option<(usize, u8)>,
+    /// Bytes that are left of it.
+    pub cut: Option<usize>,
 }
 
 impl Fate {
     pub fn arrives() -> Fate {
-        Fate { copies: vec![0], flip: None }
+        Fate { copies: vec![0], ..Fate::default() }
     }
 }
 
@@ -32,11 +34,15 @@ pub struct Line {
     pub cost_ns: u64,
     /// Of so many messages one passes.
     pub message_of: u64,
+    /// Time after which a copy of the first message arrives, ns.
+    pub first_again_ns: Option<u64>,
+    /// Times between which the sender's interface has no carrier, ns.
+    pub no_carrier_ns: std::ops::Range<u64>,
 }
 
 impl Default for Line {
     fn default() -> Line {
-        Line { delay_ns: 8_600_000, ahead_ns: 0, cost_ns: 0, message_of: 1 }
+        Line { delay_ns: 8_600_000, ahead_ns: 0, cost_ns: 0, message_of: 1, first_again_ns: None, no_carrier_ns: 0..0 }
     }
 }
 
@@ -73,7 +79,11 @@ impl Line {
                 // Fibonacci hashing: without order, so that no answer is lost each time.
                 (u64::wrapping_mul(messages, 0x9e37_79b9_7f4a_7c15) >> 32) % self.message_of == 0
             };
+            sender.set_carrier(!self.no_carrier_ns.contains(&at_ns), now(at_ns));
             while let Some(frame) = sender.poll_message(now(at_ns)) {
+                if let Some(later) = self.first_again_ns.filter(|_| at_ns == 0) {
+                    put(later, true, frame.clone());
+                }
                 if passes() {
                     put(at_ns + self.delay_ns, true, frame);
                 }
@@ -88,6 +98,7 @@ impl Line {
                 if let Some((place, mask)) = fate.flip {
                     frame[place] ^= mask;
                 }
+                frame.truncate(fate.cut.unwrap_or(usize::MAX));
                 let frame = frame.freeze();
                 fate.copies.iter().for_each(|later| put(at_ns + self.delay_ns + later, true, frame.clone()));
                 at_ns += self.cost_ns;

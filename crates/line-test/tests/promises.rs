@@ -1,7 +1,7 @@
 //! A receiver's counts are exactly what the line did.
 
-use crate::line::{spec, Fate, Line};
-use line_test::{Outcome, Report, StreamSpec};
+use crate::line::{spec, Fate, Line, FAR};
+use line_test::{Description, Message, Outcome, Report, Responder, Stamp, StreamSpec, HEADER_BYTES};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -29,7 +29,7 @@ fn a_clean_line_loses_nothing_and_its_latency_is_its_delay() {
     assert_eq!((outcome.sent.bytes, report.bytes), (50_000 / 10 * (9 * 1518 + 64), outcome.sent.bytes));
     assert_eq!((report.duplicates, report.reordered, report.bit_errors, report.bad_headers), (0, 0, 0, 0));
     // Without addresses, type, stamp and check sequence.
-    assert_eq!(report.bits_checked, 8 * (report.bytes - 50_000 * 46));
+    assert_eq!(report.bits_checked, 8 * (report.bytes - 50_000 * 48));
     let latency = report.latency_ns.unwrap();
     assert_eq!((latency.min, latency.mean, latency.p50, latency.max), (8_600_000, 8_600_000, 8_600_000, 8_600_000));
     assert_eq!(report.ipdv_mean_ns, Some(0));
@@ -53,7 +53,7 @@ fn losses_are_counted_by_their_runs() {
 #[test]
 fn wrong_bits_are_counted_where_they_are() {
     let fate = |number| match number {
-        5 => Fate { flip: Some((42, 0b101)), ..Fate::arrives() },
+        5 => Fate { flip: Some((44, 0b101)), ..Fate::arrives() },
         6 => Fate { flip: Some((59, 0x80)), ..Fate::arrives() },
         // In the stamp: whose frame it was is not known.
         7 => Fate { flip: Some((20, 1)), ..Fate::arrives() },
@@ -65,11 +65,66 @@ fn wrong_bits_are_counted_where_they_are() {
 }
 
 #[test]
+fn a_frame_that_is_cut_short_is_wrong() {
+    let fate = |number| Fate { cut: (number % 10 == 1).then_some(60), ..Fate::arrives() };
+    let (outcome, _) = Line::default().run(stream(1000), fate);
+    let report = received(&outcome);
+    assert_eq!((report.frames, report.lost, report.bit_errors), (1000, 0, 0));
+    assert_eq!((report.wrong_lengths, report.errored_frames), (100, 100));
+}
+
+#[test]
+fn a_copy_of_the_announcement_takes_nothing_away() {
+    let line = Line { first_again_ns: Some(30 * MS), ..Line::default() };
+    let (outcome, _) = line.run(stream(10_000), |_| Fate::arrives());
+    assert_eq!((received(&outcome).frames, received(&outcome).lost), (10_000, 0));
+}
+
+#[test]
+fn frames_without_a_carrier_are_counted_as_such() {
+    let mut spec = stream(1);
+    (spec.frames, spec.duration_ns, spec.series_ns) = (None, Some(1000 * MS), Some(100 * MS));
+    let line = Line { no_carrier_ns: 300 * MS..700 * MS, ..Line::default() };
+    let (outcome, rows) = line.run(spec, |_| Fate::arrives());
+    let (sent, due) = (outcome.sent, 1000 * MS * 10 / (8 * (9 * 1538 + 84)));
+    assert_eq!((received(&outcome).lost, sent.left_out_frames), (0, 0));
+    assert!((sent.frames + sent.no_carrier_frames).abs_diff(due) <= 2, "{sent:?} of {due}");
+    assert!(sent.no_carrier_frames.abs_diff(due * 2 / 5) < due / 50, "{sent:?} of {due}");
+    assert_eq!(rows.iter().map(|row| row.no_carrier_frames).sum::<u64>(), sent.no_carrier_frames);
+    assert!(rows[4].sent == 0 && rows[4].no_carrier_frames > 0, "{:?}", rows[4]);
+    // A line that stays down ends the stream all the same.
+    let mut spec = stream(1);
+    (spec.frames, spec.duration_ns) = (None, Some(1000 * MS));
+    let (outcome, _) = Line { no_carrier_ns: 300 * MS..u64::MAX, ..Line::default() }.run(spec, |_| Fate::arrives());
+    assert!(outcome.sent.frames > 0 && outcome.sent.no_carrier_frames > outcome.sent.frames);
+}
+
+#[test]
+fn one_stream_is_received_at_a_time() {
+    let description =
+        Description { interface: "far".into(), method: "test".into(), mtu_bytes: 1500, is_busy: false, boot: 1 };
+    let mut responder = Responder::new(description);
+    let mut begin = |from: u8, stream: u32, at_ns: u64| {
+        let frame = Message::Begin { largest_bytes: 64 }.frame([2, 0, 0, 0, 0, from], FAR, None, stream, at_ns);
+        responder.handle_frame([2, 0, 0, 0, 0, from], &frame[HEADER_BYTES..], 0, at_ns);
+        let answer = responder.poll_frame(FAR, None, at_ns).expect("an answer");
+        let content = &answer[HEADER_BYTES..];
+        Message::decode(&Stamp::decode(content).unwrap(), content).unwrap()
+    };
+    assert!(matches!(begin(1, 7, 0), Message::Begun { .. }));
+    assert_eq!(begin(2, 7, 100 * MS), Message::Busy);
+    assert_eq!(begin(1, 8, 200 * MS), Message::Busy);
+    assert!(matches!(begin(1, 7, 300 * MS), Message::Begun { .. }));
+    // The first was silent for too long: it is over.
+    assert!(matches!(begin(2, 7, 2500 * MS), Message::Begun { .. }));
+}
+
+#[test]
 fn copies_and_late_frames_are_neither_lost_nor_counted_twice() {
     let fate = |number| match number {
-        100 => Fate { copies: vec![0, 0, MS], flip: None },
+        100 => Fate { copies: vec![0, 0, MS], ..Fate::default() },
         // Some 160 frames of 12 us and less late.
-        200 => Fate { copies: vec![2 * MS], flip: None },
+        200 => Fate { copies: vec![2 * MS], ..Fate::default() },
         _ => Fate::arrives(),
     };
     let (outcome, _) = Line::default().run(stream(10_000), fate);
@@ -179,7 +234,7 @@ proptest! {
                 }
                 2 => fate.copies = vec![random() % (10 * MS)],
                 3 => {
-                    fate.flip = Some((42 + (random() % 18) as usize, 1 << (random() % 8)));
+                    fate.flip = Some((44 + (random() % 16) as usize, 1 << (random() % 8)));
                     wrong += 1;
                 }
                 _ => {}

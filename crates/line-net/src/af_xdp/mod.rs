@@ -85,7 +85,7 @@ impl AfXdp {
         let send = Ring::new(&fd, &at.tx, SEND_PLACES, libc::XDP_PGOFF_TX_RING as u64)?;
         (0..RECEIVE_PLACES).for_each(|place| fill.put(u64::from(place) * PLACE_BYTES as u64));
         fill.publish();
-        let redirect = XdpRedirect::attach(interface.index, ETHERTYPE).map_err(io::Error::other)?;
+        let redirect = XdpRedirect::attach(interface.index, ETHERTYPE, address).map_err(io::Error::other)?;
         let is_zero_copy = bind_queue(&fd, interface.index, may_copy)?;
         redirect.add(QUEUE, fd.as_fd()).map_err(io::Error::other)?;
         let messages = packet_socket::sending(interface.index)?;
