@@ -35,8 +35,9 @@ def machine(
 
 def test_an_interface_that_nothing_uses_may_be_tested() -> None:
     assert safety.check("eth1", False, machine(FREE)) == "52:54:00:12:34:56"
-    # A route to one network goes over it, and the default route over another.
-    routes = [{"dst": "default", "dev": "eth0"}, {"dst": "10.0.0.0/8", "dev": "eth1"}]
+    # The default route goes over another; routes to link-local addresses and groups are of every interface.
+    own = [{"dst": "fe80::/64", "dev": "eth1"}, {"dst": "ff00::/8", "dev": "eth1", "table": "local"}]
+    routes = [{"dst": "default", "dev": "eth0"}, {"dst": "10.0.0.0/8", "dev": "eth0"}, *own]
     assert safety.check("eth1", False, machine(FREE, routes))
     # The peer of a veth has it as its link, and is nothing above it.
     peer = {**FREE, "ifname": "eth2", "link": "eth1", "linkinfo": {"info_kind": "veth"}}

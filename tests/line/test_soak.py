@@ -13,10 +13,11 @@ from elephan.errors import InputError
 from elephan.line import soak
 from elephan.line.mix import PAPER
 from elephan.line.soak import SERIES_NS, Settings
-from elephan.line.trial import Outcome, Row, Trial
+from elephan.line.session import OnRow
+from elephan.line.trial import Outcome, Trial
 from tests.line.model import Line
 
-SETTINGS = Settings("02:00:00:00:00:02", 10**9, 10**9, PAPER, "paper", "crpat", SERIES_NS, None, None)
+SETTINGS = Settings("02:00:00:00:00:02", 10**9, 10**9, PAPER, "paper", "crpat", SERIES_NS, None, None, "eth1", 0)
 HOUR_NS = 3600 * 10**9
 
 
@@ -27,7 +28,7 @@ class Killed(Exception):
 def sender(line: Line, *, stop_after: int | None = None, kill_after: int | None = None) -> soak.Send:
     """Return a way to send that ends early after so many rows, with an outcome or without."""
 
-    def send(trial: Trial, on_row: Callable[[Row], None]) -> Outcome:
+    def send(trial: Trial, on_row: OnRow) -> Outcome:
         outcome = line.run(trial)
         for number, row in enumerate(outcome.series):
             if number == stop_after:
@@ -35,15 +36,24 @@ def sender(line: Line, *, stop_after: int | None = None, kill_after: int | None 
                 return replace(short, series=(), ended="told to stop")
             if number == kill_after:
                 raise Killed
-            on_row(row)
+            reason = on_row(row)
+            if reason is not None:
+                sent = replace(outcome.sent, span_ns=row.time_ns)
+                return replace(outcome, sent=sent, received=None, series=(), ended=reason)
         return replace(outcome, series=())
 
     return send
 
 
-def measure(folder: Path, send: soak.Send, span_ns: int = HOUR_NS, settings: Settings = SETTINGS) -> soak.Soak:
+def measure(
+    folder: Path,
+    send: soak.Send,
+    span_ns: int = HOUR_NS,
+    settings: Settings = SETTINGS,
+    answers: Callable[[], bool] = lambda: True,
+) -> soak.Soak:
     with soak.locked(folder):
-        return soak.measure(send, settings, folder, span_ns, 10**9, {"port": "model"}, lambda row: None)
+        return soak.measure(send, settings, folder, span_ns, {"port": "model"}, lambda row: None, answers)
 
 
 def test_an_hour_has_360_points(tmp_path: Path) -> None:
@@ -81,7 +91,7 @@ def test_a_soak_that_was_killed_keeps_its_rows(tmp_path: Path) -> None:
     with (tmp_path / "part-001.jsonl").open("a") as file:
         file.write('{"row": {"time_ns": 8')
     found = soak.read(tmp_path)
-    assert found.parts[0].outcome is None and found.span_ns == 7 * SERIES_NS
+    assert found.parts[0].outcome is None and found.span_ns == pytest.approx(7 * SERIES_NS)
     each = SETTINGS.frames.frames(10**9, HOUR_NS) // 360
     totals = found.totals()
     assert (totals.sent, totals.lost) == (7 * each, 2 * each) and totals.bits_checked == 0
@@ -93,7 +103,7 @@ def test_a_soak_that_was_killed_keeps_its_rows(tmp_path: Path) -> None:
 def test_each_row_is_in_the_file_when_the_next_is_measured(tmp_path: Path) -> None:
     seen = []
 
-    def send(trial: Trial, on_row: Callable[[Row], None]) -> Outcome:
+    def send(trial: Trial, on_row: OnRow) -> Outcome:
         outcome = Line(10**9).run(trial)
         for row in outcome.series[:3]:
             on_row(row)
@@ -126,5 +136,5 @@ def test_settings_that_are_none_are_refused(text: str, tmp_path: Path) -> None:
 
 def test_an_outcome_survives_its_file() -> None:
     for line in (Line(10**9), Line(10**9, lose_every=7), Line(10**9, clock=None)):  # type: ignore[arg-type]
-        outcome = replace(line.run(SETTINGS.trial(HOUR_NS, 0)), series=())
+        outcome = replace(line.run(SETTINGS.trial(HOUR_NS)), series=())
         assert Outcome.from_json(json.dumps(outcome.as_json())) == outcome
