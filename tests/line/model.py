@@ -104,7 +104,7 @@ class Line:
         return Outcome(counted, received, self.clock, None, series)
 
     def _series(self, trial: Trial, sent: int, lost: int) -> tuple[tuple[Row, ...], int, int]:
-        """Return the rows, and the frames that outages and a missing carrier take; the core's rows end a little late."""
+        """Return the rows, and the frames that outages and a missing carrier take; real rows end a little late."""
         if trial.series_ns is None or trial.duration_ns is None:
             return (), 0, 0
         number = trial.duration_ns // trial.series_ns
