@@ -81,7 +81,7 @@ def in_use(interface: str, links: Mapping[str, Mapping[str, Any]], routes: Seque
     reason = _used_by(interface, links, routes, ())
     if reason is not None:
         return reason
-    # What leaves an interface such as a VLAN's leaves the one below it, and drowns whatever that carries.
+    # Frames of an interface such as a VLAN's leave the one below it, and drown whatever that carries.
     above = [interface]
     below = _below(links[interface])
     while below is not None and below in links and below not in above:

@@ -238,7 +238,7 @@ def _counts(part: Part, mean_bytes: tuple[int, int]) -> dict[str, Any]:
         for name in ("sent", "lost", "bit_errors", "errored_frames", "late_frames", "left_out_frames"):
             found[name] = sum(getattr(row, name) for row in rows)
         found["sent_bytes"] = found["sent"] * mean_bytes[0] // mean_bytes[1]
-        # What the ends dropped is not in the rows: it counts as lost.
+        # Drops of the ends are not in the rows: they count as lost.
         found["proven_bits"] = found["sent_bytes"] * 8
         return found
     sent, got = outcome.sent, outcome.received
