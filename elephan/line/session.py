@@ -213,11 +213,20 @@ class Session:
         return f"{self.to}: {reason}" if reason.startswith(BUSY) else f"it was over before its time: {reason}"
 
     def answers(self, within_ns: int) -> bool:
-        """Return True if the receiver answers. Raises `RunError`, and `native.Stopped` after a signal."""
+        """Return True if the receiver answers and no other sender has it; False after all of the time.
+
+        Raises `RunError`, and `native.Stopped` after a signal.
+        """
+        end_s = time.monotonic() + within_ns / 1e9
         try:
-            return bool(json.loads(self.port.find(self.to, within_ns)))
+            found = json.loads(self.port.find(self.to, within_ns))
         except OSError as error:
             raise RunError(f"{self.info['interface']}: {error}") from error
+        if found and not found[0]["is_busy"]:
+            return True
+        if self.interruption(max(0.0, end_s - time.monotonic())):
+            raise native.Stopped(STOPPED)
+        return False
 
     def _step(self, take: OnRow) -> str | None:
         """Hand on the rows that have come; return a reason to end the stream, if one of them has it."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
@@ -24,7 +25,7 @@ from elephan.core import native
 from elephan.errors import InputError, StoreError
 from elephan.line.methods.ber import Bound, of_counts, proven_bits
 from elephan.line.mix import Mix
-from elephan.line.session import STOPPED, OnRow
+from elephan.line.session import BUSY, STOPPED, OnRow
 from elephan.line.trial import Outcome, Row, Trial
 from elephan.store.files import write_atomically
 
@@ -45,6 +46,8 @@ TRIES = 30
 """Looks for a receiver that has fallen silent."""
 FRUITLESS_PARTS = 3
 """Parts in sequence without any answer, after which no further one is tried."""
+BUSY_WAIT_S = 1.0
+"""Wait where the receiver takes no stream, since it does not know yet that the one before is over."""
 
 Send = Callable[[Trial, OnRow], Outcome]
 """Sends a stream, and gives each row of its series to a function."""
@@ -289,7 +292,8 @@ def measure(
     if not (folder / SETTINGS).exists():
         write_atomically(folder / SETTINGS, (json.dumps({"format": FORMAT, **asdict(settings)}, indent=1)).encode())
     ended = None
-    fruitless = 0
+    fruitless = refused = 0
+    was_silent = False
     while ended is None:
         left_ns = span_ns - read(folder).span_ns
         if left_ns < min(LEAST_NS, span_ns):
@@ -298,9 +302,15 @@ def measure(
         if outcome.ended is None or outcome.ended == STOPPED:
             ended = outcome.ended
             break
-        silent = outcome.ended == SILENT or outcome.received is None
+        if outcome.ended.startswith(BUSY):
+            refused += 1
+            # Another sender's stream is no reason to wait, one's own is that fell silent.
+            ended = outcome.ended if not was_silent or refused == TRIES else None
+            time.sleep(0 if ended else BUSY_WAIT_S)
+            continue
+        was_silent, refused = True, 0
         fruitless = 0 if read(folder).parts[-1].span_ns else fruitless + 1
-        if not silent:
+        if outcome.ended != SILENT and outcome.received is not None:
             ended = outcome.ended
         elif fruitless == FRUITLESS_PARTS:
             ended = f"{SILENT}, in {FRUITLESS_PARTS} streams in sequence"

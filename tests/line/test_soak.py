@@ -16,7 +16,7 @@ from elephan.line import soak
 from elephan.line.mix import PAPER
 from elephan.line.session import STOPPED, OnRow
 from elephan.line.soak import SERIES_NS, Settings
-from elephan.line.trial import Outcome, Trial
+from elephan.line.trial import Outcome, Sent, Trial
 from tests.line.model import Line
 
 SETTINGS = Settings("02:00:00:00:00:02", 10**9, 10**9, PAPER, "paper", "crpat", SERIES_NS, None, None, "eth1", 0)
@@ -279,3 +279,21 @@ def test_a_soak_does_not_go_on_from_another_interface_or_with_another_ramp(tmp_p
         measure(tmp_path, sender(Line(10**9)), settings=replace(SETTINGS, interface="eth2"))
     with pytest.raises(InputError, match="its soak has ramp_ns 0, not 1000; name another folder"):
         measure(tmp_path, sender(Line(10**9)), settings=replace(SETTINGS, ramp_ns=1000))
+
+
+def test_a_busy_receiver_is_waited_for_after_a_silence_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soak, "BUSY_WAIT_S", 0.0)
+    reason = "the receiver is busy with another stream"
+
+    def busy(trial: Trial, on_row: OnRow) -> Outcome:
+        return Outcome(Sent(0, 0, 0, 0, 0, 0), None, None, reason)
+
+    found = measure(tmp_path / "first", busy)
+    assert found.ended == reason and len(found.parts) == 1 and found.totals().unknown_rows == 0
+    silent = sender(Line(10**9, unanswered_rows=range(5, 360), is_silent=True))
+    sends = [silent, busy, busy, sender(Line(10**9))]
+    found = measure(tmp_path / "then", lambda trial, on_row: sends.pop(0)(trial, on_row))
+    assert found.ended is None and found.span_ns == pytest.approx(HOUR_NS) and not sends
+    sends = [silent]
+    found = measure(tmp_path / "ever", lambda trial, on_row: (sends.pop() if sends else busy)(trial, on_row))
+    assert found.ended == reason and len(found.parts) == 1 + soak.TRIES
