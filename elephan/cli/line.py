@@ -382,7 +382,7 @@ def _soak_page(found: Soak, asked: _Soak, described: list[tuple[str, str]]) -> t
         lines.append(f"The receiver did not answer in {what}, but later: its counts of them are with a later point's.")
     if any(part.outcome is None for part in found.parts):
         lines.append("A part was killed: it counts by its points, without those frames that were under way.")
-    lost = f"{pluralize(totals.line_lost, 'frame')} of {totals.sent:.4g} lost"
+    lost = f"{pluralize(totals.line_lost, 'frame')} of {totals.sent + totals.no_carrier_frames:.4g} lost"
     lead = f"{lost} in {duration(totals.span_ns / 1e9)}; bit error rate below {bound.upper:.2e} with 95 %."
     title = f"Line {described[0][1].partition(',')[0]}: soak"
     load = f"{found.settings.frames} frames at {rate(found.settings.rate_bps)} of the line"

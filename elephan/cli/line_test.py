@@ -169,6 +169,8 @@ def rfc2544(
         for size in lengths:
             session.check("--sizes", Mix.of(size))
         plan = replace(plan, line_bps=line_bps)
+        if line_bps < 10 * RATE_MIN:
+            raise InputError(f"--line: {rate(line_bps)}; 10kbit/s or more is needed: a tenth of it is tested too")
         if line_bps * plan.resolution_ppm // PPM < RATE_MIN:
             step = f"{plan.resolution_ppm / 10**4:g}% of {rate(line_bps)}"
             raise InputError(f"--resolution: {step} is below 1 kbit/s; a larger step is needed")

@@ -134,6 +134,8 @@ class Totals:
     """Bits of frames that arrived or that the line lost."""
     lost: int
     """Frames that were sent and did not arrive."""
+    sent_lost: int
+    """Those without as many as the ends dropped themselves in the same part."""
     no_carrier_frames: int
     """Due while the interface had no carrier, and not sent."""
     duplicates: int
@@ -160,11 +162,6 @@ class Totals:
     latency_max_ns: int | None
     clock_error_ns: int | None
     """The largest of the parts that ended."""
-
-    @property
-    def sent_lost(self) -> int:
-        """Lost frames without those that the ends dropped themselves."""
-        return max(0, self.lost - self.receiver_drops - self.sender_drops)
 
     @property
     def line_lost(self) -> int:
@@ -241,6 +238,7 @@ def _counts(part: Part, mean_bytes: tuple[int, int]) -> dict[str, Any]:
         for name in ("sent", "lost", "bit_errors", "errored_frames", "late_frames", "left_out_frames"):
             found[name] = sum(getattr(row, name) for row in rows)
         found["sent_bytes"] = found["sent"] * mean_bytes[0] // mean_bytes[1]
+        found["sent_lost"] = max(0, found["lost"])
         # Drops of the ends are not in the rows: they count as lost.
         found["proven_bits"] = found["sent_bytes"] * 8
         return found
@@ -250,7 +248,7 @@ def _counts(part: Part, mean_bytes: tuple[int, int]) -> dict[str, Any]:
     for name in ("lost", "duplicates", "reordered", "bit_errors", "errored_frames", "wrong_lengths", "bits_checked"):
         found[name] = getattr(got, name)
     found |= {"bad_headers": got.bad_headers, "receiver_drops": got.drops, "sender_drops": sent.interface_drops}
-    found["proven_bits"] = proven_bits(outcome)
+    found |= {"sent_lost": outcome.sent_lost, "proven_bits": proven_bits(outcome)}
     if got.latency_ns is not None:
         found |= {"latency_min_ns": got.latency_ns.min, "latency_max_ns": got.latency_ns.max}
     return found

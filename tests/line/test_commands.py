@@ -288,3 +288,13 @@ def test_the_longest_time_has_the_repetitions(capsys: pytest.CaptureFixture[str]
         for tries in ("1", "3")
     ]
     assert times == ["2 min 40 s", "8 min 0 s"]
+
+
+def test_rates_that_the_core_does_not_send_at_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, expected in (
+        (["send", "eth1", "--rate", "100bit/s"], "--rate 100bit/s: 100 bit/s of the line; 1kbit/s to 400Gbit/s"),
+        ([*QUICK[1:], "--line", "9kbit/s"], "--line: 9.00 kbit/s; 10kbit/s or more is needed"),
+        ([*QUICK[1:], "--line", "90kbit/s"], "--resolution: 1% of 90.0 kbit/s is below 1 kbit/s"),
+    ):
+        code, out, err = run(capsys, "line", *words)
+        assert code == 2 and f"error: {expected}" in err and not out and "at most" not in err

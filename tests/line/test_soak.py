@@ -297,3 +297,11 @@ def test_a_busy_receiver_is_waited_for_after_a_silence_alone(tmp_path: Path, mon
     sends = [silent]
     found = measure(tmp_path / "ever", lambda trial, on_row: (sends.pop() if sends else busy)(trial, on_row))
     assert found.ended == reason and len(found.parts) == 1 + soak.TRIES
+
+
+def test_drops_of_one_part_hide_no_loss_of_another(tmp_path: Path) -> None:
+    measure(tmp_path, sender(Line(10**9, receiver_frames_per_s=80_000), stop_after=100))
+    found = measure(tmp_path, sender(Line(10**9, lose_every=10**6)))
+    totals = found.totals()
+    assert found.parts[1].outcome is not None and totals.receiver_drops > totals.lost - totals.receiver_drops > 0
+    assert totals.line_lost == totals.bounds[1].errors == found.parts[1].outcome.lost > 0
