@@ -30,6 +30,7 @@ from elephan.cli.line_options import (
     Within,
     check_payload,
     facts_of,
+    frames_of,
 )
 from elephan.cli.options import Group
 from elephan.errors import InputError, RunError
@@ -66,7 +67,10 @@ def receive(
     ] = None,
     json_: AsJson = False,
 ) -> None:
-    """Be the receiver: answer senders, and count their streams, until a signal."""
+    """Be the receiver: answer senders, and count their streams, until a signal.
+
+    The counts of the last 16 streams are kept: --json has those, and the number of earlier ones as not_shown.
+    """
     import time
 
     from elephan.core import native
@@ -80,10 +84,12 @@ def receive(
     end, _ = Asked(interface, vlan=vlan, method=method, address=address, force=force).ends()
     end = end.check("receive")
     told: set[tuple[str, int]] = set()
+    seen: set[tuple[str, int]] = set()
 
     def tell(ended: bool) -> None:
         for one in json.loads(port.streams()):
             key = (str(one["from"]), int(one["stream"]))
+            seen.add(key)
             if key not in told and (ended or one["is_over"]) and not json_:
                 told.add(key)
                 over = "" if one["is_over"] else " (not over)"
@@ -108,10 +114,10 @@ def receive(
         finally:
             for line in port.take_log():
                 say(line)
+    tell(ended=True)
     if json_:
-        emit(json.dumps({"port": info, "streams": json.loads(port.streams())}, indent=1))
-    else:
-        tell(ended=True)
+        streams = json.loads(port.streams())
+        emit(json.dumps({"port": info, "streams": streams, "not_shown": len(seen) - len(streams)}, indent=1))
 
 
 @app.command()
@@ -147,21 +153,22 @@ def send(
     """
     from elephan.line.mix import parse_mix
     from elephan.line.rates import parse_line, parse_rate, parse_span
-    from elephan.line.session import STOPPED
-    from elephan.line.text import outcome_lines, row_text
-    from elephan.line.trial import Trial
+    from elephan.line.session import BUSY, STOPPED
+    from elephan.line.text import faults, outcome_lines, row_text
+    from elephan.line.trial import FRAMES_MAX, Trial
 
     if length is not None and number is not None:
         raise InputError("--duration and --count: one of the two is needed")
+    if number is not None and number > FRAMES_MAX:
+        raise InputError(f"--count {number}: 1 to {FRAMES_MAX} is needed")
     duration_ns = parse_span("--duration", length or "10s") if number is None else None
     ramp_ns = parse_span("--ramp", ramp, least_ns=0)
     series_ns = None if series is None else parse_span("--series", series, least_ns=10**8)
-    parse_mix("--mix", mix)
+    parse_mix("--mix", mix, has_vlan=vlan is not None)
     check_payload(payload)
     with Asked(interface, to, far, method, address, vlan, pcp, force, within).session() as session:
         line_bps = parse_line("--line", line, session.info["rate_bps"], interface)
-        frames = parse_mix("--mix", mix, session.mtu_bytes)
-        session.check("--mix", frames)
+        frames = frames_of(mix, session)
         trial = Trial(
             frames,
             parse_rate("--rate", rate_, line_bps),
@@ -179,21 +186,20 @@ def send(
         facts = {"port": session.info, "receiver": session.far}
     if json_:
         emit(json.dumps({**facts, "line_bps": line_bps, "rate_bps": trial.rate_bps, **outcome.as_json()}, indent=1))
-    else:
+    elif not (outcome.ended or "").startswith(BUSY):
         for text in outcome_lines(outcome):
             emit(text)
     if outcome.ended == STOPPED:
         say("stopped before its time")
         raise typer.Exit(130)
     if outcome.ended is not None:
-        raise RunError(f"it was over before its time: {outcome.ended}")
+        raise RunError(session.why_ended(outcome.ended))
     got = outcome.received
     if got is None:
         raise RunError(f"{session.to}: the receiver gave no counts: does elephan line receive still run there?")
-    if got.line_lost or got.bit_errors:
-        faults = [pluralize(got.line_lost, "frame") + " lost"] if got.line_lost else []
-        faults += [pluralize(got.bit_errors, "bit error")] if got.bit_errors else []
-        raise RunError(" and ".join(faults))
+    found = faults(outcome.sent_lost, outcome.sent.no_carrier_frames, got.bit_errors, got.wrong_lengths)
+    if found:
+        raise RunError(" and ".join(found))
 
 
 @app.command()
@@ -229,7 +235,9 @@ def soak(
     """Load the line for hours, with a point every 10 s, and report loss, bit errors and latency over all of it.
 
     Each point is on the disk when the next one is measured. After Ctrl-C, a crash or a power cut the same command goes
-    on: the report says what was not measured in between. Exit code 1 where the line lost frames or changed bits.
+    on: the report says what was not measured in between. A receiver that falls silent is looked for again, and the time
+    in which it did not count does not count. Exit code 1 where the line lost frames or changed bits, or where the
+    receiver did not count.
     """
     from elephan.line.rates import parse_span
     from elephan.line.soak import locked
@@ -251,7 +259,7 @@ def soak(
     )
     from elephan.line.mix import parse_mix
 
-    parse_mix("--mix", mix)
+    parse_mix("--mix", mix, has_vlan=vlan is not None)
     with locked(into):
         _soak(asked, Asked(interface, to, far, method, address, vlan, pcp, force, within))
 
@@ -275,8 +283,7 @@ class _Soak:
 def _soak(asked: _Soak, ends: Asked) -> None:
     """Go on with a soak, and write its report."""
     from elephan.line import soak
-    from elephan.line.mix import parse_mix
-    from elephan.line.rates import parse_line, parse_rate
+    from elephan.line.rates import parse_line, parse_rate, parse_span
     from elephan.line.session import STOPPED
     from elephan.line.text import row_text
 
@@ -284,8 +291,8 @@ def _soak(asked: _Soak, ends: Asked) -> None:
 
     def on_row(row: Row) -> None:
         nonlocal measured, sent, lost
-        sent, lost = sent + row.sent, lost + row.lost
-        if row.lost or row.bit_errors or not row.is_answered:
+        sent, lost = sent + row.sent, lost + row.lost + row.no_carrier_frames
+        if row.lost or row.no_carrier_frames or row.bit_errors or not row.is_answered:
             say(row_text(row))
         if row.time_ns // PROGRESS_NS > measured:
             measured = row.time_ns // PROGRESS_NS
@@ -293,8 +300,7 @@ def _soak(asked: _Soak, ends: Asked) -> None:
 
     with ends.session() as session:
         line_bps = parse_line("--line", asked.line, session.info["rate_bps"], ends.interface)
-        frames = parse_mix("--mix", asked.mix, session.mtu_bytes)
-        session.check("--mix", frames)
+        frames = frames_of(asked.mix, session)
         rate_bps = parse_rate("--rate", asked.rate, line_bps)
         settings = soak.Settings(
             session.to,
@@ -306,11 +312,20 @@ def _soak(asked: _Soak, ends: Asked) -> None:
             asked.series_ns,
             ends.vlan,
             ends.pcp,
+            ends.interface,
+            asked.ramp_ns,
         )
+        within_ns = parse_span("--within", ends.within)
+
+        def answers() -> bool:
+            found = session.answers(within_ns)
+            say(f"{session.to}: the receiver {'answers again' if found else 'does not answer'}")
+            return found
+
         length = duration(asked.span_ns / 1e9)
         say(f"sending {frames} frames at {rate(rate_bps)} of the line, until {length} are measured")
         facts = {"port": session.info, "receiver": session.far}
-        found = soak.measure(session.send, settings, asked.into, asked.span_ns, asked.ramp_ns, facts, on_row)
+        found = soak.measure(session.send, settings, asked.into, asked.span_ns, facts, on_row, answers)
         described = facts_of(session, line_bps, asked.payload, asked.ramp_ns)
     page, faults = _soak_page(found, asked, described)
     if asked.json:
@@ -325,26 +340,29 @@ def _soak(asked: _Soak, ends: Asked) -> None:
     else:
         line_test.show_page(page)
     line_test.write_page(page, asked.into / "report.html")
-    last = found.parts[-1].outcome if found.parts else None
-    if last is not None and last.ended == STOPPED and found.span_ns < asked.span_ns:
+    is_complete = found.span_ns > asked.span_ns - soak.LEAST_NS
+    if found.ended == STOPPED and not is_complete:
         say("stopped before its time; the same command goes on")
         raise typer.Exit(130)
-    if last is not None and last.ended is not None and last.ended != STOPPED:
-        raise RunError(f"it was over before its time: {last.ended}; the same command goes on")
+    if found.ended is not None and not is_complete:
+        raise RunError(f"{session.why_ended(found.ended)}; the same command goes on")
     if faults:
         raise RunError(", ".join(faults))
 
 
 def _soak_page(found: Soak, asked: _Soak, described: list[tuple[str, str]]) -> tuple[Page, list[str]]:
     """Return the report's content, and the faults of the line."""
+    from elephan.line import text
     from elephan.line.figures import soak_figures
     from elephan.line.notes import Notes
     from elephan.line.page import Page
     from elephan.line.tables import soak_tables
 
     totals, bound = found.totals(), found.totals().bounds[1]
-    faults = [f"{pluralize(totals.line_lost, 'frame')} lost"] if totals.line_lost else []
-    faults += [pluralize(totals.bit_errors, "bit error")] if totals.bit_errors else []
+    faults = text.faults(totals.sent_lost, totals.no_carrier_frames, totals.bit_errors, totals.wrong_lengths)
+    if totals.unknown_rows:
+        what = pluralize(totals.unknown_rows, "interval")
+        faults.append(f"the receiver did not count in {what}: nothing is known of them")
     if asked.target is not None and bound.upper > asked.target:
         faults.append(f"bit error rate below {bound.upper:.2e} with 95 %, and the target is {asked.target:g}")
     notes = Notes()
@@ -352,12 +370,19 @@ def _soak_page(found: Soak, asked: _Soak, described: list[tuple[str, str]]) -> t
         if part.outcome is not None:
             notes.add(part.outcome)
     lines = notes.lines()
-    if totals.unanswered_rows:
-        what = pluralize(totals.unanswered_rows, "interval")
-        lines.append(f"The receiver did not answer in {what}: its counts of them are in the sums, not in the figures.")
+    if totals.unknown_rows:
+        what = f"{pluralize(totals.unknown_rows, 'interval')}, with {pluralize(totals.unknown_frames, 'frame')} sent"
+        lines.append(
+            f"The receiver did not answer in {what}, and not later: nothing is known of them. They count neither as "
+            "measured nor as received."
+        )
+    later = totals.unanswered_rows - totals.unknown_rows
+    if later:
+        what = pluralize(later, "interval")
+        lines.append(f"The receiver did not answer in {what}, but later: its counts of them are with a later point's.")
     if any(part.outcome is None for part in found.parts):
         lines.append("A part was killed: it counts by its points, without those frames that were under way.")
-    lost = f"{pluralize(totals.line_lost, 'frame')} of {totals.sent:.4g} lost"
+    lost = f"{pluralize(totals.line_lost, 'frame')} of {totals.sent + totals.no_carrier_frames:.4g} lost"
     lead = f"{lost} in {duration(totals.span_ns / 1e9)}; bit error rate below {bound.upper:.2e} with 95 %."
     title = f"Line {described[0][1].partition(',')[0]}: soak"
     load = f"{found.settings.frames} frames at {rate(found.settings.rate_bps)} of the line"

@@ -15,6 +15,7 @@ from elephan.errors import InputError
 from elephan.units import duration, rate
 
 if TYPE_CHECKING:
+    from elephan.line.mix import Mix
     from elephan.line.session import End, Session
 
 Interface = Annotated[
@@ -55,7 +56,7 @@ MixOf = Annotated[
         "--mix",
         metavar="NAME|LIST",
         help="Frames: imix (64, 594, 1518 B at 7:4:1), paper (90 % 1518 B, 10 % 64 B), sweep (RFC 2544's sizes), or "
-        "SIZE:WEIGHT with commas between. Sizes have the check sequence.",
+        "SIZE:WEIGHT with commas between. Sizes have the check sequence, and with --vlan the tag: 68 B at least.",
     ),
 ]
 Payload = Annotated[str, typer.Option(metavar="PATTERN", help="Payload: crpat, cjpat, prbs31, zeros, ones or counter.")]
@@ -150,6 +151,17 @@ class Asked:
         except native.Stopped:
             say("stopped")
             raise typer.Exit(130) from None
+
+
+def frames_of(text: str, session: Session, option: str = "--mix") -> Mix:
+    """Return the mix that an option names, for the interfaces of both ends. Raises `InputError`."""
+    from elephan.line.mix import least_bytes, parse_mix
+
+    frames = parse_mix(option, text, session.mtu_bytes, session.has_vlan)
+    session.check(option, frames)
+    if frames.name and session.has_vlan:
+        say(f"with a tag the shortest frames of {frames.name} have {least_bytes(has_vlan=True)} B, not 64 B")
+    return frames
 
 
 def check_payload(payload: str) -> str:

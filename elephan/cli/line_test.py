@@ -34,6 +34,7 @@ from elephan.cli.line_options import (
     check_payload,
     check_report,
     facts_of,
+    frames_of,
 )
 from elephan.cli.options import (
     Again,
@@ -135,7 +136,7 @@ def rfc2544(
     from elephan.line.methods.rfc2544 import RESULTS, TESTS, Plan, Result, Throughput, measure, span_ns
     from elephan.line.mix import Mix, parse_sizes
     from elephan.line.page import Page
-    from elephan.line.rates import PPM, parse_line, parse_share, parse_span
+    from elephan.line.rates import PPM, RATE_MIN, parse_line, parse_share, parse_span
     from elephan.line.tables import rfc2544_tables
     from elephan.line.trial import Verdict
 
@@ -145,7 +146,7 @@ def rfc2544(
             raise InputError(f"--tests {name}: some of {', '.join(TESTS)} are needed")
     check_payload(payload)
     check_report(report)
-    parse_sizes("--sizes", sizes, 1500)
+    parse_sizes("--sizes", sizes, 1500, vlan is not None)
     least_ppm = None if least is None else parse_share("--least", least)
     allowed_ppm = parse_share("--left-out", left_out, least_ppm=0)
     plan = Plan(
@@ -164,11 +165,18 @@ def rfc2544(
     results: list[Result] = []
     with Asked(interface, to, far, method, address, vlan, pcp, force, within).session() as session:
         line_bps = parse_line("--line", line, session.info["rate_bps"], interface)
-        lengths = parse_sizes("--sizes", sizes, session.mtu_bytes)
+        lengths = parse_sizes("--sizes", sizes, session.mtu_bytes, session.has_vlan)
         for size in lengths:
             session.check("--sizes", Mix.of(size))
         plan = replace(plan, line_bps=line_bps)
-        say(f"this takes at most {duration(span_ns(lengths, plan, wanted) / 1e9)}")
+        if line_bps < 10 * RATE_MIN:
+            raise InputError(f"--line: {rate(line_bps)}; 10kbit/s or more is needed: a tenth of it is tested too")
+        if line_bps * plan.resolution_ppm // PPM < RATE_MIN:
+            step = f"{plan.resolution_ppm / 10**4:g}% of {rate(line_bps)}"
+            raise InputError(f"--resolution: {step} is below 1 kbit/s; a larger step is needed")
+        if sizes is None and session.has_vlan:
+            say("with a tag the shortest frames have 68 B, not 64 B")
+        say(f"this takes at most {duration(span_ns(lengths, plan, wanted, tries) / 1e9)}")
         watch = _Watch(tries, allowed_ppm)
         stopped = watch.collect(measure(watch.patient(session.run), lengths, plan, wanted, watch.on_trial), results)
         facts = facts_of(session, line_bps, payload, plan.ramp_ns)
@@ -181,7 +189,7 @@ def rfc2544(
     ]
     page = Page(
         f"Line {interface}: RFC 2544",
-        _rfc2544_lead(throughputs),
+        _rfc2544_lead(throughputs, watch.notes.lost_trials),
         rfc2544_tables(results),
         rfc2544_figures(results, line_bps),
         facts,
@@ -197,14 +205,20 @@ def rfc2544(
         raise RunError("throughput " + ", ".join(failed) + asked)
 
 
-def _rfc2544_lead(throughputs: Sequence[Any]) -> str:
+def _rfc2544_lead(throughputs: Sequence[Any], lost_trials: int) -> str:
+    """Return the result in a sentence; `lost_trials` are those of any test in which the line lost frames."""
     from elephan.line.trial import Verdict
 
+    lost = f"it lost frames in {pluralize(lost_trials, 'trial')}"
     if not throughputs:
         return ""
     if all(one.limit is Verdict.PASSED for one in throughputs):
+        if lost_trials:
+            return f"The line carried its whole rate once at every frame size, and {lost} of other tests."
         return "The line carries its whole rate without loss at every frame size."
     if all(one.limit is not Verdict.LOST for one in throughputs):
+        if lost_trials:
+            return f"The ends limited the search for the line's rate; {lost}."
         return "The line lost nothing at any rate that the ends reached; the ends limited the test."
     worst = min((one for one in throughputs if one.limit is Verdict.LOST), key=lambda one: one.share)
     return f"The line loses frames above {share(worst.share)} of its rate, at {worst.frame_bytes} B."
@@ -258,19 +272,21 @@ def y1564(
     decided since an end or the clocks' error limited the test.
     """
     from elephan.line.figures import y1564_figures
-    from elephan.line.methods.y1564 import Plan, Service, Step, measure, steps_of
+    from elephan.line.methods.y1564 import CIR_STEPS, Plan, Service, Step, measure, policing_bps
     from elephan.line.mix import parse_mix
     from elephan.line.page import Page
-    from elephan.line.rates import PPM, parse_bit_rate, parse_line, parse_share, parse_span
+    from elephan.line.rates import PPM, RATE_MIN, parse_bit_rate, parse_line, parse_share, parse_span
     from elephan.line.tables import y1564_tables
 
     check_payload(payload)
     check_report(report)
-    parse_mix("--mix", mix)
+    parse_mix("--mix", mix, has_vlan=vlan is not None)
     allowed_ppm = parse_share("--left-out", left_out, least_ppm=0)
     cir_bps, eir_bps = parse_bit_rate("--cir", cir), parse_bit_rate("--eir", eir)
     if not cir_bps:
         raise InputError(f"--cir {cir}: a rate above 0 is needed")
+    if cir_bps * CIR_STEPS[0] // 100 < RATE_MIN:
+        raise InputError(f"--cir {cir}: 4kbit/s or more is needed: the first step sends a quarter of it")
     plan = Plan(
         parse_span("--step", step),
         parse_span("--performance", performance, least_ns=10**9),
@@ -288,8 +304,7 @@ def y1564(
     steps: list[Step] = []
     with Asked(interface, to, far, method, address, vlan, pcp, force, within).session() as session:
         line_bps = parse_line("--line", line, session.info["rate_bps"], interface)
-        frames = parse_mix("--mix", mix, session.mtu_bytes)
-        session.check("--mix", frames)
+        frames = frames_of(mix, session)
         service = Service(cir_bps, frames, eir_bps, interface, pcp, **criteria)  # type: ignore[arg-type]
         for option, frame_bps in (("--cir", cir_bps), ("--eir", cir_bps + eir_bps)):
             if frames.line_bps(frame_bps) > line_bps:
@@ -303,8 +318,12 @@ def y1564(
         facts = facts_of(session, line_bps, payload, plan.ramp_ns)
         facts += [("CIR, EIR", f"{rate(cir_bps)}, {rate(eir_bps)} of {frames} frames")]
     notes = watch.notes.lines()
-    if len(steps_of(service, line_bps)) < len(steps_of(service)):
-        notes.append("The line has no rate beyond the service's: policing was not tested.")
+    if policing_bps(service, line_bps) is None:
+        notes.append(
+            "The line has no rate clearly beyond the service's with its --tolerance: policing was not tested."
+            if policing_bps(service) is not None
+            else "No rate of the test is clearly beyond the service's with its --tolerance: policing was not tested."
+        )
     failed = [one.name for one in steps if one.passed is False]
     undecided = [one.name for one in steps if one.passed is None]
     parts = [f"not met in {', '.join(failed)}"] if failed else []
@@ -363,13 +382,13 @@ def ber(
     from elephan.line.mix import parse_mix
     from elephan.line.page import Page
     from elephan.line.rates import parse_line, parse_rate, parse_span
-    from elephan.line.session import STOPPED
+    from elephan.line.session import BUSY, STOPPED
     from elephan.line.tables import ber_tables
     from elephan.line.trial import Trial
 
     check_payload(payload)
     check_report(report)
-    parse_mix("--mix", mix)
+    parse_mix("--mix", mix, has_vlan=vlan is not None)
     if not 1e-18 <= target < 1:
         raise InputError(f"--target {target:g}: 1e-18 or more and below 1 is needed, such as 1e-12")
     own_ns = None if length is None else parse_span("--duration", length)
@@ -377,8 +396,7 @@ def ber(
     with Asked(interface, to, far, method, address, vlan, pcp, force, within).session() as session:
         line_bps = parse_line("--line", line, session.info["rate_bps"], interface)
         rate_bps = parse_rate("--rate", rate_, line_bps)
-        frames = parse_mix("--mix", mix, session.mtu_bytes)
-        session.check("--mix", frames)
+        frames = frames_of(mix, session)
         # A part more, for the last frames: whole ones are sent.
         span_ns = own_ns or span_ns_for(target, frames, rate_bps) * 1001 // 1000 + 1
         if own_ns is None and span_ns > LONGEST_NS:
@@ -397,6 +415,8 @@ def ber(
                 break
         facts = facts_of(session, line_bps, payload, ramp_ns)
     outcome = outcomes[-1]
+    if outcome.ended is not None and outcome.ended.startswith(BUSY):
+        raise RunError(session.why_ended(outcome.ended))
     if outcome.received is None:
         raise RunError(f"{session.to}: the receiver gave no counts: does elephan line receive still run there?")
     watch = _Watch()
@@ -417,7 +437,9 @@ def ber(
         say("stopped before its time")
         raise typer.Exit(130)
     if outcome.ended is not None:
-        raise RunError(f"it was over before its time: {outcome.ended}")
+        raise RunError(session.why_ended(outcome.ended))
+    if found.no_carrier_frames:
+        raise RunError(f"{pluralize(found.no_carrier_frames, 'frame')} not sent without a carrier")
     if found.passed is False:
         raise RunError(f"the bit error rate is above {bound.lower:.2e} with 95 %; the target is {target:g}")
     if found.passed is None:

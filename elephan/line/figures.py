@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from elephan.units import count, duration, rate
 
 BINS = 40
 """Intervals of a histogram."""
+WHOLE = 0.9
+"""Share of the asked length from which an interval has a rate: real ones end some microseconds early or late."""
 NEAR = 1.3
 """Ratio of two sizes below which only the larger one has its name."""
 TIME_UNITS = ((2 * 3600.0, 3600.0, "h"), (600.0, 60.0, "min"), (0.0, 1.0, "s"))
@@ -134,14 +136,19 @@ def soak_figures(found: Soak) -> list[Figure]:
         return []
     mean_bytes = found.settings.frames.frame_bytes / found.settings.frames.weights
     seconds = found.settings.series_ns / 1e9
-    # The last interval of a part may be shorter: its rate says nothing.
-    whole = [(time_s, row) for time_s, row in rows if row.time_ns % found.settings.series_ns == 0]
-    rates = [row.received * mean_bytes * 8 / seconds if row.is_answered else np.nan for _, row in whole]
+    # An interval that is shorter, as the last one of a part may be: its rate says little.
+    lengths_s = [length_ns / 1e9 for part in found.parts for length_ns in _lengths_ns(part.rows)]
+    whole = [
+        (time_s, row, length_s)
+        for (time_s, row), length_s in zip(rows, lengths_s, strict=True)
+        if length_s >= WHOLE * seconds
+    ]
+    rates = [row.received * mean_bytes * 8 / length_s if row.is_answered else np.nan for _, row, length_s in whole]
     figures: list[Figure] = []
     each = f"Each point is of {duration(seconds)}."
     scale, unit = _time_unit([time_s for time_s, _ in rows])
     if whole:
-        times = np.asarray([time_s for time_s, _ in whole]) / scale
+        times = np.asarray([time_s for time_s, _, _ in whole]) / scale
         line = _broken(times, np.asarray(rates), seconds / scale)
         title = "Rate of frames received"
         figure = _time_figure("rate", title, f"Bits of Ethernet frames. {each}", rate, [("received", line)], unit)
@@ -156,6 +163,15 @@ def soak_figures(found: Soak) -> list[Figure]:
         caption = f"Share of {count(len(means))} points by their mean one-way latency. {each}"
         figures.append(histogram("latency-histogram", "Points by latency", caption, means, "s"))
     return figures
+
+
+def _lengths_ns(rows: Sequence[Row]) -> Iterator[int]:
+    """Yield the time that each row counts, ns: an answer after some that did not come has theirs."""
+    before_ns = answered_ns = 0
+    for row in rows:
+        yield row.time_ns - (answered_ns if row.is_answered else before_ns)
+        before_ns = row.time_ns
+        answered_ns = row.time_ns if row.is_answered else answered_ns
 
 
 def _over_time(rows: Sequence[tuple[float, Row]], each: str) -> list[Figure]:
@@ -186,6 +202,10 @@ def _over_time(rows: Sequence[tuple[float, Row]], each: str) -> list[Figure]:
     if any(row.bit_errors for _, row in rows):
         errors = [("bit errors", line(lambda row: row.bit_errors))]
         found.append(_time_figure("bit-errors", "Bit errors in payloads", f"By interval. {each}", count, errors, unit))
+    if any(row.no_carrier_frames for _, row in rows):
+        without = [("without a carrier", line(lambda row: row.no_carrier_frames))]
+        caption = f"Due, and not sent: they count as lost. {each}"
+        found.append(_time_figure("no-carrier", "Frames that found no carrier", caption, count, without, unit))
     if any(row.late_frames or row.left_out_frames for _, row in rows):
         faults = [
             ("left late", line(lambda row: row.late_frames)),

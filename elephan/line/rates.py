@@ -7,6 +7,10 @@ from elephan.errors import InputError
 from elephan.scenario.line_type import LINE_TYPES
 
 PPM = 10**6
+RATE_MIN, RATE_MAX = 1000, 400 * 10**9
+"""Rates of a stream that the core knows, bit/s."""
+SPAN_MAX_NS = 365 * 86400 * 10**9
+"""Longest stream of the core, ns."""
 
 
 def parse_line(option: str, text: str | None, link_bps: int | None, interface: str) -> int:
@@ -33,11 +37,18 @@ def _ethernets() -> list[str]:
 def parse_rate(option: str, text: str, line_bps: int) -> int:
     """Return the rate of a test, bit/s of the line: a share of it, or a rate. Raises `InputError`."""
     if text.strip().endswith("%"):
-        return max(1, line_bps * parse_share(option, text) // PPM)
-    rate = _positive(option, text, "a share such as 90% or a rate such as 9Gbit/s is needed")
+        return check_rate(option, text, line_bps * parse_share(option, text) // PPM)
+    rate = check_rate(option, text, _positive(option, text, "a share such as 90% or a rate such as 9Gbit/s is needed"))
     if rate > line_bps:
         raise InputError(f"{option} {text}: the line has {line_bps} bit/s; name another with --line")
     return rate
+
+
+def check_rate(option: str, text: str, rate_bps: int) -> int:
+    """Return the rate of a stream. Raises `InputError` for one that the core does not send at."""
+    if not RATE_MIN <= rate_bps <= RATE_MAX:
+        raise InputError(f"{option} {text}: {rate_bps} bit/s of the line; 1kbit/s to 400Gbit/s is needed")
+    return rate_bps
 
 
 def _positive(option: str, text: str, expected: str) -> int:
@@ -71,7 +82,7 @@ def parse_share(option: str, text: str, least_ppm: int = 1) -> int:
 
 
 def parse_span(option: str, text: str, least_ns: int = 1) -> int:
-    """Return a time, ns. Raises `InputError`."""
+    """Return a time of up to a year, ns. Raises `InputError`."""
     try:
         span_ns = int(native.parse_span(_with_hours(text)))
     except ValueError as error:
@@ -80,6 +91,8 @@ def parse_span(option: str, text: str, least_ns: int = 1) -> int:
         raise InputError(
             f"{option} {text}: {'more than 0' if least_ns == 1 else f'{least_ns / 1e9:g}s or more'} is needed"
         )
+    if span_ns > SPAN_MAX_NS:
+        raise InputError(f"{option} {text}: 365d or less is needed")
     return span_ns
 
 

@@ -7,6 +7,7 @@ address it would drown whatever the machine does there, the user's own session i
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import os
 import subprocess
@@ -15,8 +16,10 @@ from typing import Any
 
 from elephan.errors import InputError
 
-UPPER_KINDS = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap")
-"""Kinds of interface whose "link" is the one below it; a veth's is its peer."""
+PEER_KINDS = ("veth", "netkit", "vxcan")
+"""Kinds of interface whose "link" is their peer; any other's is the one below it."""
+TUNNEL_KINDS = ("vxlan", "geneve", "gretap", "ip6gretap", "erspan", "ip6erspan", "bareudp", "l2tp_eth")
+"""Kinds of interface whose frames leave by the machine's routes."""
 HALF = 1
 """Prefix length up to which a route is a default route: VPNs set two halves in place of it."""
 
@@ -75,10 +78,50 @@ def in_use(interface: str, links: Mapping[str, Mapping[str, Any]], routes: Seque
 
     `links` are the objects of `ip -j -d addr show` by name, `routes` those of `ip -j route show table all`.
     """
+    reason = _used_by(interface, links, routes, ())
+    if reason is not None:
+        return reason
+    # Frames of an interface such as a VLAN's leave the one below it, and drown whatever that carries.
+    above = [interface]
+    below = _below(links[interface])
+    while below is not None and below in links and below not in above:
+        reason = _used_by(below, links, routes, above)
+        if reason is not None:
+            return f"is on {below}, which {reason}"
+        above.append(below)
+        below = _below(links[below])
+    flags = links[interface].get("flags", ())
+    if "UP" not in flags:
+        return f"is down: ip link set {interface} up"
+    if "LOWER_UP" not in flags or "NO-CARRIER" in flags:
+        return "has no carrier: the cable is out, or the other end is down"
+    return None
+
+
+def _kind(link: Mapping[str, Any]) -> str:
+    return str(link.get("linkinfo", {}).get("info_kind", ""))
+
+
+def _below(link: Mapping[str, Any]) -> str | None:
+    """Return the name of the interface below; None: there is none, or it is in another namespace."""
+    if _kind(link) in PEER_KINDS or "link_netnsid" in link:
+        return None
+    below = link.get("link")
+    return None if below is None else str(below)
+
+
+def _used_by(
+    interface: str, links: Mapping[str, Mapping[str, Any]], routes: Sequence[Mapping[str, Any]], known: Sequence[str]
+) -> str | None:
+    """Return what uses an interface, but for the `known` ones above it."""
     link = links[interface]
-    for route in routes:
-        devices = [route.get("dev"), *(hop.get("dev") for hop in route.get("nexthops", ()))]
-        if interface in devices and is_default(str(route.get("dst", ""))):
+    own = [
+        route
+        for route in routes
+        if interface in (route.get("dev"), *(hop.get("dev") for hop in route.get("nexthops", ())))
+    ]
+    for route in own:
+        if is_default(str(route.get("dst", ""))):
             return f"carries the default route{_of_table(route)}: this machine reaches others over it"
     addresses = [
         f"{address['local']}/{address['prefixlen']}"
@@ -88,19 +131,27 @@ def in_use(interface: str, links: Mapping[str, Mapping[str, Any]], routes: Seque
     ]
     if addresses:
         return f"has the address {addresses[0]}: something here uses it"
+    for route in own:
+        if not is_of_every_interface(str(route.get("dst", ""))):
+            return f"carries the route to {route.get('dst')}{_of_table(route)}: this machine reaches others over it"
+    if _kind(link) in TUNNEL_KINDS:
+        return f"is a tunnel ({_kind(link)}): its frames leave by the routes of this machine"
     if "master" in link:
         kind = link.get("linkinfo", {}).get("info_slave_kind", "another interface")
         return f"is a port of {link['master']} ({kind})"
     for name, other in links.items():
-        is_above = other.get("link") == interface and other.get("linkinfo", {}).get("info_kind") in UPPER_KINDS
-        if is_above and "UP" in other.get("flags", ()):
+        if name not in known and _below(other) == interface and "UP" in other.get("flags", ()):
             return f"carries {name}, which is up"
-    flags = link.get("flags", ())
-    if "UP" not in flags:
-        return f"is down: ip link set {interface} up"
-    if "LOWER_UP" not in flags or "NO-CARRIER" in flags:
-        return "has no carrier: the cable is out, or the other end is down"
     return None
+
+
+def is_of_every_interface(destination: str) -> bool:
+    """Return True for a route that Linux gives each interface: to link-local addresses, or to groups."""
+    try:
+        network = ipaddress.ip_network(destination, strict=False)
+    except ValueError:
+        return False
+    return network.is_link_local or network.is_multicast
 
 
 def is_default(destination: str) -> bool:

@@ -23,6 +23,10 @@ SLICE_NS = 200 * 10**6
 """Time of one call to the core, ns."""
 STOPPED = "told to stop"
 """Reason of an end by a signal."""
+BUSY = "the receiver is busy"
+"""Begin of the core's reason where the receiver takes no second stream: nothing was sent."""
+OnRow = Callable[[Row], str | None]
+"""Takes a row of the series; returns a reason to end the stream, or None."""
 METHODS = ("af-xdp", "packet-mmap")
 """Ways to an interface's frames that the core knows."""
 
@@ -157,21 +161,25 @@ class Session:
         """Raise `InputError` for a size of frames that an end does not take."""
         mix.check(option, self.mtu_bytes, self.has_vlan)
 
-    def send(self, trial: Trial, on_row: Callable[[Row], None] | None = None) -> Outcome:
+    def send(self, trial: Trial, on_row: OnRow | None = None) -> Outcome:
         """Send a stream, wait for the receiver's counts, and return both.
 
         A signal ends it early: `ended` is then `STOPPED`. With `on_row` the rows of the series go there as they come,
-        and are not kept. Raises `InputError`, `RunError`.
+        and are not kept; the reason that it returns ends the stream, and is then `ended`. Raises `InputError`,
+        `RunError`.
         """
         rows: list[Row] = []
-        take = rows.append if on_row is None else on_row
+        take: OnRow = rows.append if on_row is None else on_row
         ended = None
         self.stream = (self.stream + 1) % 2**32
         try:
             self.port.start(trial.spec(self.to, self.stream))
             try:
                 while not self.port.run(SLICE_NS):
-                    self._step(take)
+                    reason = self._step(take)
+                    if reason is not None and ended is None:
+                        ended = reason
+                        self.port.end()
             except native.Stopped:
                 ended = STOPPED
                 self.interruption.acknowledge()
@@ -195,18 +203,41 @@ class Session:
         if outcome.ended == STOPPED:
             raise native.Stopped(STOPPED)
         if outcome.ended is not None:
-            raise RunError(f"the stream ended early: {outcome.ended}")
+            raise RunError(self.why_ended(outcome.ended))
         if outcome.received is None:
             raise RunError(f"{self.to}: the receiver gave no counts: does elephan line receive still run there?")
         return outcome
 
-    def _step(self, take: Callable[[Row], None]) -> None:
+    def why_ended(self, reason: str) -> str:
+        """Return the line about a stream that ended before its time."""
+        return f"{self.to}: {reason}" if reason.startswith(BUSY) else f"it was over before its time: {reason}"
+
+    def answers(self, within_ns: int) -> bool:
+        """Return True if the receiver answers and no other sender has it; False after all of the time.
+
+        Raises `RunError`, and `native.Stopped` after a signal.
+        """
+        end_s = time.monotonic() + within_ns / 1e9
+        try:
+            found = json.loads(self.port.find(self.to, within_ns))
+        except OSError as error:
+            raise RunError(f"{self.info['interface']}: {error}") from error
+        if found and not found[0]["is_busy"]:
+            return True
+        if self.interruption(max(0.0, end_s - time.monotonic())):
+            raise native.Stopped(STOPPED)
+        return False
+
+    def _step(self, take: OnRow) -> str | None:
+        """Hand on the rows that have come; return a reason to end the stream, if one of them has it."""
         if self.receiver is not None:
             self.receiver.check()
+        reason = None
         for given in json.loads(self.port.take_series()):
             row = Row.of(given)
             if not row.is_empty:
-                take(row)
+                reason = take(row) or reason
+        return reason
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from elephan.line.methods.rfc2544 import BackToBack, LatencyAt, Loss, Result, Th
 from elephan.line.methods.rfc6349 import TRANSFER_BYTES, Path, TcpRun
 from elephan.line.methods.y1564 import Check, Step
 from elephan.line.soak import Soak
-from elephan.line.text import error_text, ratio
+from elephan.line.text import error_text, ratio, time_text
 from elephan.line.trial import Clock, Verdict
 from elephan.units import NOTHING, count, duration, plain, pluralize, rate, share, size
 
@@ -62,8 +62,8 @@ def rfc2544_tables(results: Sequence[Result]) -> list[Table]:
                     (
                         f"{one.frame_bytes} B",
                         rate(one.rate_bps),
-                        *(_time(value) for value in (one.mean_ns, one.min_ns, one.p99_ns, one.max_ns)),
-                        NOTHING if one.ipdv_ns is None else _time(one.ipdv_ns),
+                        *(time_text(value) for value in (one.mean_ns, one.min_ns, one.p99_ns, one.max_ns)),
+                        NOTHING if one.ipdv_ns is None else time_text(one.ipdv_ns),
                         _error(one.clock),
                         count(one.lost),
                     )
@@ -143,7 +143,7 @@ def _value(check: Check, value: float | None) -> str:
         return ratio(value)
     if check.name == "availability":
         return share(value)
-    return _time(value) + (f" ± {_time(check.error)}" if check.error else "")
+    return time_text(value) + (f" ± {time_text(check.error)}" if check.error else "")
 
 
 def _bound(check: Check) -> str:
@@ -222,12 +222,19 @@ def soak_tables(found: Soak) -> list[Table]:
         ("frames sent", count(totals.sent)),
         ("bytes sent", f"{totals.sent_bytes:.4e}"),
         ("frames lost by the line", count(totals.line_lost)),
+        ("of them not sent, without a carrier", count(totals.no_carrier_frames)),
         ("duplicates, reordered", f"{count(totals.duplicates)}, {count(totals.reordered)}"),
         ("bit errors in payloads", f"{count(totals.bit_errors)} in {pluralize(totals.errored_frames, 'frame')}"),
+        ("frames of a wrong length", count(totals.wrong_lengths)),
         ("one-way latency", _range(totals.latency_min_ns, totals.latency_max_ns, totals.clock_error_ns)),
         ("dropped by the receiver itself", count(totals.receiver_drops)),
+        ("dropped by the sender itself", count(totals.sender_drops)),
         ("left late, left out by the generator", f"{count(totals.late_frames)}, {count(totals.left_out_frames)}"),
         ("intervals without the receiver's answer", count(totals.unanswered_rows)),
+        (
+            "of them never known",
+            f"{count(totals.unknown_rows)}, with {pluralize(totals.unknown_frames, 'frame')}, in no other sum",
+        ),
     ]
     payload, line = totals.bounds
     heads = ("counted in", "errors", "bits", "rate", f"below, with {CONFIDENCE * 100:.0f} %", "above")
@@ -254,15 +261,10 @@ def _range(low_ns: int | None, high_ns: int | None, error_ns: int | None) -> str
     if low_ns is None or high_ns is None:
         return NOTHING
     error = error_text(None if error_ns is None else Clock(0, error_ns))
-    return f"{_time(low_ns)} to {_time(high_ns)}; {error}"
+    return f"{time_text(low_ns)} to {time_text(high_ns)}; {error}"
 
 
 def _error(clock: Clock | None) -> str:
     if clock is None:
         return "not known"
-    return f"± {_time(clock.error_ns)}" if clock.error_ns else "one clock"
-
-
-def _time(value_ns: float) -> str:
-    """Return a time; one below 0 is the clocks' error."""
-    return duration(value_ns / 1e9) if value_ns >= 0 else f"-{duration(-value_ns / 1e9)}"
+    return f"± {time_text(clock.error_ns)}" if clock.error_ns else "one clock"

@@ -18,6 +18,10 @@ def sent_text(sent: Sent) -> str:
         text += f"; {count(sent.late_frames)} left late, by up to {duration(sent.late_max_ns / 1e9)}"
     if sent.left_out_frames:
         text += f"; {count(sent.left_out_frames)} left out: the generator had no time for them"
+    if sent.no_carrier_frames:
+        text += f"; {count(sent.no_carrier_frames)} not sent: the interface had no carrier"
+    if sent.interface_drops:
+        text += f"; {count(sent.interface_drops)} dropped by the sender's own interface, not by the line"
     return text
 
 
@@ -37,6 +41,8 @@ def received_text(got: Received, sent_frames: int | None = None) -> str:
     if got.bit_errors:
         errors += f" in {pluralize(got.errored_frames, 'frame')}"
     parts.append(f"{errors} in {got.bits_checked:.4g} bits" if got.bits_checked else errors)
+    if got.wrong_lengths:
+        parts.append(f"{count(got.wrong_lengths)} of a wrong length")
     if got.bad_headers:
         parts.append(pluralize(got.bad_headers, "bad header"))
     text = ", ".join(parts)
@@ -58,10 +64,23 @@ def latency_text(latency: Latency | None, clock: Clock | None, ipdv_mean_ns: int
         "p99.9": latency.p999,
         "max": latency.max,
     }
-    text = ", ".join(f"{name} {duration(max(0, value) / 1e9)}" for name, value in shown.items())
+    text = ", ".join(f"{name} {time_text(value)}" for name, value in shown.items())
     if ipdv_mean_ns is not None:
         text += f"; variation {duration(ipdv_mean_ns / 1e9)} on average"
     return text + f"; {error_text(clock)}"
+
+
+def time_text(value_ns: float) -> str:
+    """Return a time; one below 0 is the clocks' error, and is shown."""
+    return duration(value_ns / 1e9) if value_ns >= 0 else f"-{duration(-value_ns / 1e9)}"
+
+
+def faults(lost: int, no_carrier: int, bit_errors: int, wrong_lengths: int) -> list[str]:
+    """Return the faults of a line in words; `lost` frames are without those that found no carrier."""
+    found = [f"{pluralize(lost, 'frame')} lost"] if lost else []
+    found += [f"{pluralize(no_carrier, 'frame')} not sent without a carrier"] if no_carrier else []
+    found += [pluralize(bit_errors, "bit error")] if bit_errors else []
+    return found + ([f"{pluralize(wrong_lengths, 'frame')} of a wrong length"] if wrong_lengths else [])
 
 
 def error_text(clock: Clock | None) -> str:
@@ -95,14 +114,16 @@ def row_text(row: Row) -> str:
     """Return one interval of a series."""
     at = f"{duration(row.time_ns / 1e9):>12}: {count(row.sent)} sent"
     if not row.is_answered:
-        return f"{at}, the receiver did not answer"
+        carrier = f", {count(row.no_carrier_frames)} not sent without a carrier" if row.no_carrier_frames else ""
+        return f"{at}{carrier}, the receiver did not answer"
     parts = [f"{at}, {count(row.received)} received", f"{count(row.lost)} lost"]
     for value, what in (
         (row.bit_errors, "bit errors"),
         (row.late_frames, "left late"),
         (row.left_out_frames, "left out"),
+        (row.no_carrier_frames, "not sent without a carrier"),
     ):
         parts += [f"{count(value)} {what}"] if value else []
     if row.latency_mean_ns is not None:
-        parts.append(f"latency {duration(max(0, row.latency_mean_ns) / 1e9)}")
+        parts.append(f"latency {time_text(row.latency_mean_ns)}")
     return ", ".join(parts)

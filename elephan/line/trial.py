@@ -12,6 +12,8 @@ from elephan.line.mix import Mix
 
 PAYLOADS = ("crpat", "cjpat", "prbs31", "zeros", "ones", "counter")
 """Payloads that the core knows."""
+FRAMES_MAX = 10**18
+"""Frames of a stream: the core counts in 64 bits."""
 DRAIN_NS = 2 * 10**9
 """Wait for late frames (RFC 2544, 23: two seconds for residual frames)."""
 RAMP_NS = 10**9
@@ -69,6 +71,10 @@ class Sent:
     late_max_ns: int
     left_out_frames: int
     """Not sent, since the generator had no time for them."""
+    interface_drops: int = 0
+    """Dropped by the sender's interface in place of sent, as it says: no loss of the line."""
+    no_carrier_frames: int = 0
+    """Due while the interface had no carrier, and not sent: the line's fault."""
 
 
 @dataclass(frozen=True)
@@ -111,17 +117,14 @@ class Received:
     ipdv_mean_ns: int | None
     """Mean difference of the latencies of two frames in sequence (RFC 3393), without sign."""
     interface_drops: int = 0
-    """Dropped by the receiver's interface, as it says."""
+    """Dropped by the receiver's interface for want of room, as it says."""
+    wrong_lengths: int = 0
+    """Frames of a length other than their stamp says: cut short on the way. They are in `errored_frames`."""
 
     @property
     def drops(self) -> int:
         """Frames that the receiver dropped itself, this stream's or others'."""
         return self.ring_drops + self.interface_drops
-
-    @property
-    def line_lost(self) -> int:
-        """Frames that the line lost at least: the receiver has not dropped more of this stream than it has dropped."""
-        return max(0, self.lost - self.drops)
 
 
 @dataclass(frozen=True)
@@ -150,17 +153,19 @@ class Row:
     latency_mean_ns: int | None
     latency_max_ns: int | None
     is_answered: bool
-    """False: the receiver's numbers for this interval did not come."""
+    """False: the receiver's numbers for this interval did not come; those of the next one that did have them too."""
+    no_carrier_frames: int = 0
+    """Due while the interface had no carrier, and not sent."""
 
     @property
     def is_empty(self) -> bool:
         """True if nothing happened in it, as after the last frame."""
-        return not (self.sent or self.received or self.lost or self.left_out_frames)
+        return not (self.sent or self.received or self.lost or self.left_out_frames or self.no_carrier_frames)
 
     @staticmethod
     def of(row: Mapping[str, Any]) -> Row:
         """Return the core's row."""
-        return Row(**{name: row[name] for name in Row.__dataclass_fields__})
+        return Row(**_fields(Row, row))
 
 
 class Verdict(Enum):
@@ -170,7 +175,7 @@ class Verdict(Enum):
     """Every frame left in its time, and every one arrived."""
     LOST = "line lost frames"
     GENERATOR = "generator's limit"
-    """The generator left frames out: the trial says nothing of the line at this rate."""
+    """The sender left frames out or dropped what was lost: the trial says nothing of the line at this rate."""
     RECEIVER = "receiver's limit"
     """The receiver dropped as many frames as were lost: the line may have lost none of them."""
 
@@ -209,29 +214,51 @@ class Outcome:
         return whole
 
     @property
+    def due(self) -> int:
+        """Frames that the line should have carried: those sent, and those that found no carrier."""
+        return self.sent.frames + self.sent.no_carrier_frames
+
+    @property
     def lost(self) -> int:
-        """Frames that were sent and did not arrive; all of them where there is no report."""
-        return self.sent.frames if self.received is None else self.received.lost
+        """Frames that were due and did not arrive; all of them where there is no report."""
+        return self.due if self.received is None else self.received.lost + self.sent.no_carrier_frames
+
+    @property
+    def sent_lost(self) -> int:
+        """Frames that left and were lost, without as many as the ends say that they dropped themselves.
+
+        The ends' drops may be of other frames: the line lost at least so many.
+        """
+        if self.received is None:
+            return self.sent.frames
+        return max(0, self.received.lost - self.received.drops - self.sent.interface_drops)
 
     @property
     def line_lost(self) -> int:
-        """Frames of `lost` that the receiver has not dropped itself."""
-        return self.sent.frames if self.received is None else self.received.line_lost
+        """Frames of `lost` that no end has dropped itself: the line lost at least so many."""
+        return self.sent_lost + self.sent.no_carrier_frames
 
     @property
     def loss_ratio(self) -> float:
-        """Frames that the line lost of those sent."""
-        return self.line_lost / self.sent.frames if self.sent.frames else 0.0
+        """Frames that the line lost of those due."""
+        return self.line_lost / self.due if self.due else 0.0
+
+    @property
+    def is_short(self) -> bool:
+        """True if the generator left more frames out than it may: the load was lower than asked for."""
+        asked = self.due + self.sent.left_out_frames
+        return self.sent.left_out_frames * 10**6 > self.allowed_ppm * asked
 
     @property
     def verdict(self) -> Verdict:
-        """Statement about the line; a limit of the generator comes first."""
-        asked = self.sent.frames + self.sent.left_out_frames
-        if self.sent.left_out_frames * 10**6 > self.allowed_ppm * asked:
-            return Verdict.GENERATOR
+        """Statement about the line; a loss comes first: a lower load than asked for is no excuse for it."""
         if self.line_lost:
             return Verdict.LOST
-        return Verdict.RECEIVER if self.lost else Verdict.PASSED
+        if self.is_short:
+            return Verdict.GENERATOR
+        if not self.lost:
+            return Verdict.PASSED
+        return Verdict.GENERATOR if self.received is None or self.received.drops < self.lost else Verdict.RECEIVER
 
     @property
     def frame_bps(self) -> int:

@@ -29,6 +29,16 @@ class Line:
     clock: Clock = Clock(0, 2_000)
     outage_rows: range = range(0)
     """Intervals of a series in which nothing arrives."""
+    no_carrier_rows: range = range(0)
+    """Intervals in which the interface has no carrier."""
+    unanswered_rows: range = range(0)
+    """Intervals of which the receiver does not tell at their end."""
+    is_silent: bool = False
+    """The receiver does not tell its counts at the end."""
+    sender_drops: int = 0
+    """Frames that the sender's interface drops."""
+    wrong_lengths: int = 0
+    """Frames that are cut short."""
     trials: list[Trial] = field(default_factory=list)
     """All trials so far."""
 
@@ -58,11 +68,12 @@ class Line:
         drops = 0
         if self.receiver_frames_per_s is not None:
             drops = max(0, through - self.receiver_frames_per_s * span_ns // 10**9)
-        got = through - drops
+        got = through - drops - self.sender_drops
         bits = int(got * mean_bytes * 8)
         errors = bits // self.bit_errors_per if self.bit_errors_per else 0
-        series, lost_in_outage = self._series(trial, sent)
-        got -= lost_in_outage
+        series, lost_in_outage, no_carrier = self._series(trial, sent, sent - got)
+        got -= lost_in_outage + no_carrier
+        sent -= no_carrier
         mean_ns = self.latency_ns + waits_ns
         latency = Latency(self.latency_ns, mean_ns, mean_ns, mean_ns, mean_ns, mean_ns, mean_ns)
         lost = sent - got
@@ -78,25 +89,40 @@ class Line:
             longest_loss=lost,
             loss_lengths=((lost, 1),) if lost else (),
             bit_errors=errors,
-            errored_frames=errors,
+            errored_frames=errors + self.wrong_lengths,
             bits_checked=bits,
             bad_headers=0,
             ring_drops=drops,
             latency_ns=latency if got else None,
             ipdv_mean_ns=100,
+            wrong_lengths=self.wrong_lengths,
         )
-        counted = Sent(sent, int(sent * mean_bytes), span_ns, 0, 0, frames - sent)
+        left_out = frames - sent - no_carrier
+        counted = Sent(sent, int(sent * mean_bytes), span_ns, 0, 0, left_out, self.sender_drops, no_carrier)
+        if self.is_silent:
+            return Outcome(counted, None, self.clock, "the receiver did not answer at the end", series)
         return Outcome(counted, received, self.clock, None, series)
 
-    def _series(self, trial: Trial, sent: int) -> tuple[tuple[Row, ...], int]:
+    def _series(self, trial: Trial, sent: int, lost: int) -> tuple[tuple[Row, ...], int, int]:
+        """Return the rows, and the frames that outages and a missing carrier take; real rows end a little late."""
         if trial.series_ns is None or trial.duration_ns is None:
-            return (), 0
+            return (), 0, 0
         number = trial.duration_ns // trial.series_ns
-        each = sent // number
+        each, lost_each = sent // number, lost // number
         rows = []
+        waiting = waiting_lost = outage = 0
         for index in range(number):
-            got = 0 if index in self.outage_rows else each
-            latency = self.latency_ns if got else None
-            at = (index + 1) * trial.series_ns
-            rows.append(Row(at, each, got, each - got, 0, 0, 0, 0, latency, latency, latency, True))
-        return tuple(rows), sum(row.lost for row in rows)
+            without = each if index in self.no_carrier_rows else 0
+            left = each - without
+            gone = left if index in self.outage_rows else min(left, lost_each)
+            outage += left if index in self.outage_rows else 0
+            waiting, waiting_lost = waiting + left - gone, waiting_lost + gone
+            is_last = index == number - 1
+            at = trial.duration_ns if is_last else (index + 1) * trial.series_ns + 18 + 977 * index % 5000
+            if index in self.unanswered_rows or (self.is_silent and is_last):
+                rows.append(Row(at, left, 0, 0, 0, 0, 0, 0, None, None, None, False, without))
+                continue
+            latency = self.latency_ns if waiting else None
+            rows.append(Row(at, left, waiting, waiting_lost, 0, 0, 0, 0, latency, latency, latency, True, without))
+            waiting = waiting_lost = 0
+        return tuple(rows), outage, sum(row.no_carrier_frames for row in rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.line.mix import Mix
-from elephan.line.trial import Row, Trial
+from elephan.line.trial import Outcome, Row, Sent, Trial
 from tests.line.model import Line
 
 FAR = {"address": "02:00:00:00:00:09", "interface": "far0", "method": "model", "mtu_bytes": 9000, "is_busy": False}
@@ -23,6 +23,8 @@ class Port:
     """Error of a receiver's `serve`."""
     line = Line(10**9)
     """The line behind every port."""
+    is_busy = False
+    """The receiver takes no stream, although it answers."""
     lives = 0
     """Receivers that serve now."""
 
@@ -69,6 +71,10 @@ class Port:
             Mix(sizes), given["rate_bps"], given["duration_ns"], given["frames"], series_ns=given["series_ns"]
         )
         self.outcome = self.line.run(trial)
+        if self.is_busy:
+            nothing = Sent(0, 0, 0, 0, 0, 0)
+            self.outcome = Outcome(nothing, None, None, "the receiver is busy with another stream")
+        self.is_ended = False
         self.rows = list(self.outcome.series)
         self.done: list[Row] = []
 

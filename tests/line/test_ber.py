@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -79,3 +80,35 @@ def test_streams_are_taken_together() -> None:
 
 def test_without_bits_nothing_is_known() -> None:
     assert bound(0, 0).upper == math.inf and bound(0, 0).rate == 0
+
+
+def test_frames_that_an_end_dropped_prove_nothing() -> None:
+    """The kernel of the receiver has room for a frame in a hundred: no more bits than those are known to be good."""
+    outcome = Line(10**9, receiver_frames_per_s=812).run(trial(10))
+    assert outcome.received is not None
+    found = bit_errors([outcome])
+    assert found.line.errors == 0 and found.line.bits == outcome.received.bytes * 8 < outcome.sent.bytes
+    dropped = bit_errors([Line(10**9, sender_drops=800_000).run(trial(10))])
+    assert dropped.line.errors == 0 and dropped.line.bits == pytest.approx(12_743 * 1518 * 8, rel=1e-3)
+    # A lost frame is an error in its own bits.
+    lossy = Line(10**9, lose_every=100).run(trial(10))
+    assert bit_errors([lossy]).line.bits == lossy.sent.bytes * 8
+
+
+def test_a_frame_with_a_wrong_header_is_lost_and_counts_once() -> None:
+    outcome = Line(10**9, lose_every=100_000).run(trial(10))
+    assert outcome.received is not None and outcome.received.lost == 8
+    wrong = replace(outcome, received=replace(outcome.received, bad_headers=8))
+    assert bit_errors([wrong]).line.errors == 8
+
+
+def test_a_frame_that_was_cut_short_is_an_error() -> None:
+    found = bit_errors([Line(10**9, wrong_lengths=3).run(trial(10))])
+    assert (found.payload.errors, found.line.errors) == (3, 3)
+
+
+def test_a_line_that_had_no_carrier_fails_whatever_its_bits() -> None:
+    outcome = Line(10**9).run(trial(10))
+    without = replace(outcome, sent=replace(outcome.sent, no_carrier_frames=1))
+    found = bit_errors([without], 1e-9)
+    assert found.passed is False and found.line.errors == 0 and found.line.bits == outcome.sent.bytes * 8

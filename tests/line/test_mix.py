@@ -86,6 +86,9 @@ def test_rates_of_a_line() -> None:
         (lambda: parse_rate("--rate", "110%", 10**9), "0.0001% to 100% is needed"),
         (lambda: parse_rate("--rate", "2Gbit/s", 10**9), "the line has 1000000000 bit/s"),
         (lambda: parse_rate("--rate", "much", 10**9), "a share such as 90%"),
+        (lambda: parse_rate("--rate", "100bit/s", 10**9), "100 bit/s of the line; 1kbit/s to 400Gbit/s is needed"),
+        (lambda: parse_rate("--rate", "0.0001%", 10**6), "--rate 0.0001%: 1 bit/s of the line"),
+        (lambda: parse_span("--duration", "400d"), "--duration 400d: 365d or less is needed"),
         (lambda: parse_span("--duration", "0s"), "more than 0 is needed"),
         (lambda: parse_span("--duration", "5"), "not a time with a unit"),
         (lambda: parse_span("--series", "1ms", least_ns=10**8), "0.1s or more is needed"),
@@ -94,3 +97,19 @@ def test_rates_of_a_line() -> None:
 def test_a_wrong_rate_or_time_is_named(parse, expected: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=expected):
         parse()
+
+
+def test_a_tag_makes_the_shortest_frames_longer() -> None:
+    assert parse_mix("--mix", "paper", has_vlan=True).sizes == ((1518, 9), (68, 1))
+    assert parse_mix("--mix", "imix", has_vlan=True).sizes == ((68, 7), (594, 4), (1518, 1))
+    assert parse_sizes("--sizes", None, 1500, has_vlan=True) == (68, 128, 256, 512, 1024, 1280, 1518, 1522)
+    parse_mix("--mix", "sweep", 1500, has_vlan=True).check("--mix", 1500, has_vlan=True)
+    for parse in (parse_mix, parse_sizes):
+        with pytest.raises(InputError, match=r"--it: 64 B; 68 to 9252 B with check sequence and tag are needed"):
+            parse("--it", "64", 1500, has_vlan=True)
+
+
+def test_a_mix_that_the_core_does_not_take_is_named() -> None:
+    assert parse_mix("--mix", "64:1000000,128:1000000").weights == 2 * 10**6
+    with pytest.raises(InputError, match="--mix 64:100000,65:1: its weights repeat after 100001 frames; 100000 at"):
+        parse_mix("--mix", "64:100000,65:1")

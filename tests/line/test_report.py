@@ -77,6 +77,8 @@ def test_a_soak_has_its_points_and_their_histograms(tmp_path: Path) -> None:
     rates, shares = figures[:2]
     assert isinstance(rates, TimeFigure) and isinstance(shares, HistogramFigure)
     assert sum(shares.shares) == pytest.approx(1) and shares.shares[-1] == pytest.approx(357 / 360)
+    # Real rows end some microseconds early or late: each has its rate.
+    assert sum(len(curve.line.values) for curve in rates.curves) >= 360
     text = written(Page("Line", "", soak_tables(found), figures), tmp_path)
     assert "told to stop" in text and "Bit error rate" in text
 
@@ -111,3 +113,27 @@ def test_an_unknown_clock_is_told() -> None:
     ]
     dropped = lines(Line(GIGABIT, receiver_frames_per_s=1000).run(trial))
     assert len(dropped) == 1 and "the line has not lost those" in dropped[0]
+
+
+def test_an_answer_after_some_that_did_not_come_has_the_rate_of_all(tmp_path: Path) -> None:
+    found = measure(tmp_path, sender(Line(GIGABIT, unanswered_rows=range(100, 102))))
+    rates = soak_figures(found)[0]
+    assert isinstance(rates, TimeFigure) and rates.key == "rate"
+    values = rates.curves[0].line.values
+    assert np.isnan(values).sum() == 2
+    assert np.nanmax(values) == pytest.approx(np.nanmin(values), rel=1e-3)
+
+
+def test_a_short_last_interval_has_no_rate(tmp_path: Path) -> None:
+    found = measure(tmp_path, sender(Line(GIGABIT)), 100 * 10**9)
+    row = found.parts[0].rows[-1]
+    short = replace(row, time_ns=row.time_ns + 10**9, received=3)
+    longer = replace(found, parts=(replace(found.parts[0], rows=(*found.parts[0].rows, short)),))
+    figure = soak_figures(longer)[0]
+    assert isinstance(figure, TimeFigure) and len(figure.curves[0].line.values) == 10
+
+
+def test_frames_without_a_carrier_have_a_figure(tmp_path: Path) -> None:
+    found = measure(tmp_path, sender(Line(GIGABIT, no_carrier_rows=range(3))))
+    assert "no-carrier" in [figure.key for figure in soak_figures(found)]
+    written(Page("Line", "", soak_tables(found), soak_figures(found)), tmp_path)

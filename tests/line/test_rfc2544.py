@@ -112,3 +112,8 @@ def test_trials_are_told_and_take_no_longer_than_said() -> None:
     # RFC 2544's own durations, one size.
     assert (plan.duration_ns, plan.latency_ns, plan.burst_ns) == (60 * 10**9, 120 * 10**9, 2 * 10**9)
     assert (plan.latency_repetitions, plan.burst_repetitions) == (20, 50)
+
+
+def test_the_longest_time_has_every_repetition() -> None:
+    once = rfc2544.span_ns([64, 1518], PLAN, rfc2544.TESTS)
+    assert rfc2544.span_ns([64, 1518], PLAN, rfc2544.TESTS, tries=3) == 3 * once

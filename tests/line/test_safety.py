@@ -35,8 +35,9 @@ def machine(
 
 def test_an_interface_that_nothing_uses_may_be_tested() -> None:
     assert safety.check("eth1", False, machine(FREE)) == "52:54:00:12:34:56"
-    # A route to one network goes over it, and the default route over another.
-    routes = [{"dst": "default", "dev": "eth0"}, {"dst": "10.0.0.0/8", "dev": "eth1"}]
+    # The default route goes over another; routes to link-local addresses and groups are of every interface.
+    own = [{"dst": "fe80::/64", "dev": "eth1"}, {"dst": "ff00::/8", "dev": "eth1", "table": "local"}]
+    routes = [{"dst": "default", "dev": "eth0"}, {"dst": "10.0.0.0/8", "dev": "eth0"}, *own]
     assert safety.check("eth1", False, machine(FREE, routes))
     # The peer of a veth has it as its link, and is nothing above it.
     peer = {**FREE, "ifname": "eth2", "link": "eth1", "linkinfo": {"info_kind": "veth"}}
@@ -117,3 +118,48 @@ def test_an_address_of_ones_own_is_local_and_stays() -> None:
             safety.parse_address("--to", text)
     with pytest.raises(InputError, match="--address 50:54:00:00:00:01: a locally administered address"):
         safety.parse_own_address("--address", "50:54:00:00:00:01")
+
+
+def on(name: str, below: str, kind: str, **more: object) -> dict[str, Any]:
+    return {**FREE, "ifname": name, "link": below, "linkinfo": {"info_kind": kind}, **more}
+
+
+ADDRESS = {"family": "inet", "local": "10.0.0.1", "prefixlen": 24, "scope": "global"}
+
+
+@pytest.mark.parametrize("kind", ["macvlan", "vlan", "macsec", "ipvlan"])
+def test_an_interface_on_one_in_use_is_in_use(kind: str) -> None:
+    eth0, default = {**FREE, "ifname": "eth0"}, [{"dst": "default", "dev": "eth0"}]
+    up = on("up0", "eth0", kind)
+    assert safety.check("up0", False, machine(up, others=[eth0]))
+    with pytest.raises(InputError, match="up0 is on eth0, which carries the default route"):
+        safety.check("up0", False, machine(up, default, others=[eth0]))
+    used = {**eth0, "addr_info": [ADDRESS]}
+    with pytest.raises(InputError, match=r"up0 is on eth0, which has the address 10\.0\.0\.1/24"):
+        safety.check("up0", False, machine(up, others=[used]))
+    # Two below.
+    top = on("top0", "up0", "vlan")
+    with pytest.raises(InputError, match="top0 is on eth0, which has the address"):
+        safety.check("top0", False, machine(top, others=[up, used]))
+    # Its neighbour on the same interface.
+    with pytest.raises(InputError, match="up0 is on eth0, which carries next0, which is up"):
+        safety.check("up0", False, machine(up, others=[eth0, on("next0", "eth0", "vlan")]))
+    # The one below is in another namespace, where an interface of the same name is not it.
+    assert safety.check("up0", False, machine({**up, "link_netnsid": 0}, default, others=[eth0]))
+
+
+@pytest.mark.parametrize("kind", ["macsec", "vxlan", "ipvlan", "hsr"])
+def test_any_interface_above_is_a_user(kind: str) -> None:
+    with pytest.raises(InputError, match="eth1 carries up0, which is up"):
+        safety.check("eth1", False, machine(FREE, others=[on("up0", "eth1", kind)]))
+
+
+def test_a_tunnel_leaves_by_the_routes() -> None:
+    with pytest.raises(InputError, match=r"vx0 is a tunnel \(vxlan\): its frames leave by the routes of this machine"):
+        safety.check("vx0", False, machine({**FREE, "ifname": "vx0", "linkinfo": {"info_kind": "vxlan"}}))
+
+
+@pytest.mark.parametrize("destination", ["10.0.0.0/8", "192.0.2.7", "fd00::/8"])
+def test_a_route_without_an_address_is_a_use(destination: str) -> None:
+    with pytest.raises(InputError, match=f"eth1 carries the route to {destination}"):
+        safety.check("eth1", False, machine(FREE, [{"dst": destination, "dev": "eth1"}]))

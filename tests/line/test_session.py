@@ -118,3 +118,18 @@ def test_a_receiver_that_cannot_be_had_is_told(
 def test_a_stream_that_the_core_refuses_is_bad_input() -> None:
     with opened() as (found, _), pytest.raises(InputError, match="pcp: the frames have no tag"):
         found.send(Trial(Mix.of(64), 10**9, 10**9, pcp=3))
+
+
+def test_a_row_may_end_the_stream() -> None:
+    with opened() as (found, _):
+        rows: list[Row] = []
+
+        def take(row: Row) -> str | None:
+            rows.append(row)
+            return "enough" if len(rows) == 3 else None
+
+        outcome = found.send(TRIAL, take)
+        assert outcome.ended == "enough" and len(rows) == 3
+        # The port is free for the next one.
+        assert found.send(TRIAL).ended is None
+        assert found.answers(10**9)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
 from elephan.line.methods.retry import patient
 from elephan.line.mix import Mix
-from elephan.line.trial import Outcome, Received, Trial, Verdict
+from elephan.line.trial import Outcome, Received, Row, Trial, Verdict
 from tests.line.model import Line
 
 TRIAL = Trial(Mix.of(1518), 10**9, 10**9)
@@ -60,3 +61,35 @@ def test_a_limited_trial_is_repeated_until_it_is_none() -> None:
     outcomes = [limited, CLEAN]
     assert patient(lambda trial: outcomes.pop(0), allowed_ppm=1000)(TRIAL).verdict is Verdict.PASSED
     assert len(outcomes) == 1
+
+
+def test_a_loss_comes_before_the_generators_limit() -> None:
+    """A generator that left frames out loaded the line less than asked for: that hides no loss."""
+    short = replace(CLEAN.sent, left_out_frames=CLEAN.sent.frames)
+    assert replace(received(lost=1), sent=short).verdict is Verdict.LOST
+    assert replace(CLEAN, sent=short).verdict is Verdict.GENERATOR
+
+
+def test_frames_that_found_no_carrier_are_lost() -> None:
+    without = replace(CLEAN, sent=replace(CLEAN.sent, no_carrier_frames=CLEAN.sent.frames))
+    assert without.verdict is Verdict.LOST and without.loss_ratio == 0.5
+    assert (without.lost, without.line_lost, without.sent_lost) == (CLEAN.sent.frames, CLEAN.sent.frames, 0)
+
+
+def test_frames_that_the_senders_interface_dropped_are_not_the_lines() -> None:
+    dropped = replace(received(lost=5), sent=replace(CLEAN.sent, interface_drops=5))
+    assert (dropped.line_lost, dropped.verdict) == (0, Verdict.GENERATOR)
+    both = replace(received(lost=9, ring_drops=3), sent=replace(CLEAN.sent, interface_drops=5))
+    assert (both.line_lost, both.verdict) == (1, Verdict.LOST)
+
+
+def test_counts_that_a_core_does_not_know_are_zero() -> None:
+    whole = CLEAN.as_json()
+    for name in ("no_carrier_frames", "interface_drops"):
+        assert whole["sent"].pop(name) == 0
+    whole["sent"]["hold_max_ns"] = 7
+    assert Outcome.from_json(json.dumps(whole)) == CLEAN
+    row = asdict(Row(1, 0, 0, 0, 0, 0, 0, 0, None, None, None, True, 3))
+    assert not Row.of(row).is_empty
+    del row["no_carrier_frames"]
+    assert Row.of(row).is_empty

@@ -120,3 +120,41 @@ def test_ten_seconds_change_the_state(pattern: str, unavailable: int) -> None:
 
 def test_without_seconds_nothing_is_known() -> None:
     assert availability([]) is None
+
+
+@pytest.mark.parametrize(
+    ("eir_bps", "tolerance", "sent_bps"),
+    [
+        # A quarter of a small excess rate more would be below the tolerance.
+        (4_000_000, 0.01, 130e6),
+        (19_000_000, 0.01, 148.75e6),
+        (20_000_000, 0.01, 125e6),
+        # 125 % of the excess rate are not clear of a tolerance of 10 %, 125 % of both are.
+        (50_000_000, 0.1, 187.5e6),
+        (50_000_000, 0.3, None),
+    ],
+)
+def test_policing_sends_a_rate_that_can_fail(eir_bps: int, tolerance: float, sent_bps: float | None) -> None:
+    service = replace(SERVICE, eir_bps=eir_bps, tolerance=tolerance)
+    assert y1564.policing_bps(service) == sent_bps
+    # A line without a policer.
+    assert passed(Line(GIGABIT), service).get("policing") is (None if sent_bps is None else False)
+
+
+def test_a_loss_above_the_agreed_ratio_fails_whatever_the_generator_left_out() -> None:
+    line = Line(GIGABIT, generator_bps=MIX.line_bps(20_000_000), lose_every=100)
+    assert passed(line, replace(SERVICE, loss_ratio=0.001))["CIR 25 %"] is False
+    # Below it the lower load decides nothing.
+    assert passed(line, replace(SERVICE, loss_ratio=0.1))["CIR 25 %"] is None
+
+
+def test_seconds_without_a_carrier_are_severely_errored() -> None:
+    without = [replace(row, sent=0, received=0, lost=0, no_carrier_frames=100) for row in rows("." * 10)]
+    assert availability([*rows("." * 10), *without]) == pytest.approx(0.5)
+    agreed = replace(SERVICE, availability=0.9, loss_ratio=1.0)
+    line = policed(150_000_000, no_carrier_rows=range(20, 30))
+    assert passed(line, agreed)["performance"] is False
+    # Nine are short of unavailable time; the loss ratio has them all the same.
+    found = list(y1564.measure(policed(150_000_000, no_carrier_rows=range(20, 29)).run, agreed, PLAN))[-1]
+    checks = {check.name: check for check in found.checks}
+    assert checks["availability"].passed and checks["frame loss ratio"].value == pytest.approx(9 / 60, rel=1e-3)

@@ -39,17 +39,24 @@ class BitErrors:
     """Bit errors of a stream."""
 
     payload: Bound
-    """Wrong bits of the payloads that arrived, in the bits that were compared."""
+    """Wrong bits of the payloads that arrived, a frame of a wrong length one more, in the bits that were compared."""
     line: Bound
-    """Those and frames lost or with a wrong header, one error each, in all bits of the frames sent."""
+    """Those and lost frames, one error each, in the bits of frames that arrived or were lost by the line."""
     limit: Verdict
     """`GENERATOR` does no harm: fewer bits were sent. With `RECEIVER` lost frames are not counted as errors."""
     target: float | None
     """Rate that the line must be below."""
+    no_carrier_frames: int = 0
+    """Due while the interface had no carrier: no bit of them was sent, and the line has failed."""
 
     @property
     def passed(self) -> bool | None:
-        """True: below the target with the confidence; False: above it; None: too few bits to tell, or no target."""
+        """True: below the target with the confidence; False: above it; None: too few bits to tell, or no target.
+
+        False too for a line that had no carrier while frames were due.
+        """
+        if self.no_carrier_frames:
+            return False
         if self.target is None:
             return None
         if self.line.upper <= self.target:
@@ -88,18 +95,31 @@ def bit_errors(outcomes: Sequence[Outcome], target: float | None = None, confide
     """Return the bit errors of streams with the receiver's counts, taken together."""
     received = [one.received for one in outcomes if one.received is not None]
     counted = of_counts(
-        sum(got.bit_errors for got in received),
+        sum(got.bit_errors + got.wrong_lengths for got in received),
         sum(got.bits_checked for got in received),
-        sum(got.line_lost + got.bad_headers for got in received),
-        sum(one.sent.bytes * 8 for one in outcomes if one.received is not None),
+        # Frames with a wrong header are among the lost ones.
+        sum(one.sent_lost for one in outcomes if one.received is not None),
+        sum(proven_bits(one) for one in outcomes),
         confidence,
     )
     limited = [one.verdict for one in outcomes if one.verdict in (Verdict.GENERATOR, Verdict.RECEIVER)]
-    return BitErrors(*counted, limited[-1] if limited else outcomes[-1].verdict, target)
+    no_carrier = sum(one.sent.no_carrier_frames for one in outcomes)
+    return BitErrors(*counted, limited[-1] if limited else outcomes[-1].verdict, target, no_carrier)
+
+
+def proven_bits(outcome: Outcome) -> int:
+    """Return the bits of the frames that arrived or that the line lost.
+
+    Nothing is known of those that an end dropped itself.
+    """
+    if outcome.received is None:
+        return 0
+    lost_bytes = outcome.sent_lost * outcome.sent.bytes // max(1, outcome.sent.frames)
+    return min(outcome.sent.bytes, outcome.received.bytes + lost_bytes) * 8
 
 
 def of_counts(
-    wrong: int, checked_bits: int, lost_frames: int, sent_bits: int, confidence: float = CONFIDENCE
+    wrong: int, checked_bits: int, lost_frames: int, bits: int, confidence: float = CONFIDENCE
 ) -> tuple[Bound, Bound]:
     """Return both bounds from counts."""
-    return bound(wrong, checked_bits, confidence), bound(wrong + lost_frames, sent_bits, confidence)
+    return bound(wrong, checked_bits, confidence), bound(wrong + lost_frames, bits, confidence)

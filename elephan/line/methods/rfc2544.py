@@ -221,7 +221,7 @@ def losses(run: Run, size: int, plan: Plan, on_trial: OnTrial | None = None) -> 
         limit = outcome.verdict
         is_known = limit in (Verdict.PASSED, Verdict.LOST)
         ratio = outcome.loss_ratio if is_known else None
-        yield Loss(size, rate_bps, step / LOSS_STEPS, ratio, outcome.lost, outcome.sent.frames, limit)
+        yield Loss(size, rate_bps, step / LOSS_STEPS, ratio, outcome.lost, outcome.due, limit)
         clean = clean + 1 if limit is Verdict.PASSED else 0
         if clean == 2:
             return
@@ -250,8 +250,11 @@ def _run(run: Run, trial: Trial, test: str, on_trial: OnTrial | None) -> Outcome
     return outcome
 
 
-def span_ns(sizes: Sequence[int], plan: Plan, tests: Sequence[str]) -> int:
-    """Return the longest time that a test may take, ns: every search to its end, every rate of the loss tested."""
+def span_ns(sizes: Sequence[int], plan: Plan, tests: Sequence[str], tries: int = 1) -> int:
+    """Return the longest time that a test may take, ns: every search to its end, every rate of the loss tested.
+
+    Each trial is repeated up to `tries` times in all.
+    """
     steps = PPM // plan.resolution_ppm
     each = 0
     if "throughput" in tests or "latency" in tests:
@@ -265,4 +268,4 @@ def span_ns(sizes: Sequence[int], plan: Plan, tests: Sequence[str]) -> int:
         for size in sizes:
             trials = Mix.of(size).frames(plan.line_bps, plan.burst_ns).bit_length() + 1
             total += plan.burst_repetitions * trials * (plan.burst_ns + plan.drain_ns)
-    return total
+    return total * tries

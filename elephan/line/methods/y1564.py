@@ -17,7 +17,11 @@ OnTrial = Callable[[str, Trial, Outcome], None]
 CIR_STEPS = (25, 50, 75, 100)
 """Per cent of the committed rate."""
 POLICING_PER_CENT = 125
-"""The policing step sends the committed rate and 125 % of the excess rate; without one 125 % of the committed rate."""
+"""The policing step sends the committed rate and 125 % of the excess rate, or 125 % of both: see `policing_bps`."""
+SMALL_EIR = 5
+"""An excess rate below one such part of the committed rate: a quarter of it more is lost in the tolerance."""
+CLEAR_PER_CENT = 101
+"""The policing step sends at least this share of the most that it may let through: else it could not fail."""
 SEVERE_LOSS = 0.5
 """A second with a larger share of frames lost is a severely errored one (ITU-T Y.1563)."""
 UNAVAILABLE_S = 10
@@ -133,10 +137,24 @@ def steps_of(service: Service, line_bps: int | None = None) -> list[tuple[str, i
     ]
     if eir:
         steps.append(("CIR + EIR", cir + eir, cir, None))
-    over = cir + eir * POLICING_PER_CENT // 100 if eir else cir * POLICING_PER_CENT // 100
-    if line_bps is None or service.mix.line_bps(over) <= line_bps:
+    over = policing_bps(service, line_bps)
+    if over is not None:
         steps.append(("policing", over, cir, cir + eir))
     return steps
+
+
+def policing_bps(service: Service, line_bps: int | None = None) -> int | None:
+    """Return the rate of the policing step; None: the line has no rate clearly above what may come through.
+
+    The committed rate and 125 % of the excess rate; where that is not clear of the tolerance, 125 % of both.
+    """
+    cir, eir = service.cir_bps, service.eir_bps
+    of_both, of_excess = (cir + eir) * POLICING_PER_CENT // 100, cir + eir * POLICING_PER_CENT // 100
+    clear_bps = (cir + eir) * (1 + service.tolerance) * CLEAR_PER_CENT / 100
+    for over in (of_both, of_excess) if eir * SMALL_EIR < cir else (of_excess, of_both):
+        if over >= clear_bps and (line_bps is None or service.mix.line_bps(over) <= line_bps):
+            return over
+    return None
 
 
 def _trial(service: Service, plan: Plan, frame_bps: int, duration_ns: int, series_ns: int | None = None) -> Trial:
@@ -157,7 +175,7 @@ def _checks(
     service: Service, outcome: Outcome, rate_bps: int, committed_bps: int, most_bps: int | None
 ) -> Iterator[Check]:
     """Yield the criteria of a step: all of them for committed traffic, the rate alone beyond it."""
-    known = outcome.verdict in (Verdict.PASSED, Verdict.LOST)
+    known = outcome.verdict in (Verdict.PASSED, Verdict.LOST) and not outcome.is_short
     if most_bps is not None:
         bound = most_bps * (1 + service.tolerance)
         # More than allowed has come through, whatever the ends left out.
@@ -170,7 +188,9 @@ def _checks(
         yield Check("rate at least", outcome.frame_bps, bound, True if met else False if known else None, True)
         return
     ratio = outcome.loss_ratio
-    yield Check("frame loss ratio", ratio, service.loss_ratio, (ratio <= service.loss_ratio) if known else None)
+    # A load that was lower than asked for is no excuse for a loss.
+    met_loss = False if ratio > service.loss_ratio else True if known else None
+    yield Check("frame loss ratio", ratio, service.loss_ratio, met_loss)
     got = outcome.received
     latency = None if got is None else got.latency_ns
     if service.delay_ns is not None:
@@ -202,14 +222,15 @@ def availability(rows: Sequence[Row]) -> float | None:
     Ten severely errored seconds in sequence are unavailable, all of them; ten that are not are available again, all of
     them (ITU-T Y.1563).
     """
-    seconds = [row for row in rows if row.sent]
+    seconds = [row for row in rows if row.sent or row.no_carrier_frames]
     if not seconds:
         return None
     unavailable = 0
     is_available = True
     pending = 0
     for row in seconds:
-        severe = not row.is_answered or row.lost > SEVERE_LOSS * row.sent
+        due, lost = row.sent + row.no_carrier_frames, row.lost + row.no_carrier_frames
+        severe = not row.is_answered or lost > SEVERE_LOSS * due
         if severe == is_available:
             pending += 1
             if pending == UNAVAILABLE_S:
