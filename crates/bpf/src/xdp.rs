@@ -23,8 +23,8 @@ pub struct XdpRedirect {
 }
 
 impl XdpRedirect {
-    /// Attaches a program to the interface with a number, which hands frames of a type to an address, and to all, to the
-    /// sockets that are added, and others to the network stack.
+    /// Attaches a program to the interface with a number, which hands frames of a type to an address, and to all, to
+    /// the sockets that are added, and others to the network stack.
     ///
     /// # Errors
     /// The process may not, the interface has a program, or its driver takes none.

@@ -52,7 +52,7 @@ impl Request {
     }
 }
 
-/// Whether an interface is up and has a carrier.
+/// True if an interface is up and has a carrier.
 ///
 /// # Errors
 /// It is not there any more.

@@ -93,8 +93,8 @@ impl Responder {
                 let is_busy = self.is_busy(from, stamp.stream, at_ns);
                 Message::Here(Description { is_busy, ..self.description.clone() })
             }
-            // A stream is alone on its line: two would lose each other's frames. A known one began anew, whose first answer
-            // was lost, or is a copy that the line made: what it counted stays.
+            // A stream is alone on its line: two would lose each other's frames. A known one began anew, whose first
+            // answer was lost, or is a copy that the line made: what it counted stays.
             Message::Begin { .. } if self.is_busy(from, stamp.stream, at_ns) => Message::Busy,
             Message::Begin { largest_bytes } if (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&largest_bytes) => {
                 self.begin(from, stamp.stream, largest_bytes, at_ns);

@@ -24,8 +24,8 @@ pub struct Stamp {
     pub kind: Kind,
     /// Number of its pattern; of a message, 0.
     pub pattern: u8,
-    /// Bytes from the stamp's first to the frame's last, without the check sequence: those of a frame that was cut short
-    /// are fewer.
+    /// Bytes from the stamp's first to the frame's last, without the check sequence: those of a frame that was cut
+    /// short are fewer.
     pub content_bytes: u16,
     /// Number of the stream, by its sender.
     pub stream: u32,
