@@ -33,6 +33,8 @@ class Flag:
         return self._is_set
 
 
+MODELS = "/pydantic/_internal/_model_construction.py"
+"""File of the functions that make models."""
 IMPORT_POLL_S = 0.01
 """Interval of checks for the end of an import that an interrupt came into, s."""
 
@@ -41,7 +43,8 @@ def interrupt_between_imports() -> None:
     """Have Ctrl-C wait for the end of an import, where SIGINT has Python's own handler.
 
     An exception inside an import leaves half a module, is taken for an ImportError, or is printed with a traceback by
-    what cannot pass it on. Imports take a second at most.
+    what cannot pass it on. Imports take a second at most. So it is with the validators that pydantic makes at a model's
+    first use: its core turns an interrupt into a SchemaError.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
@@ -79,7 +82,7 @@ def _interrupt_later() -> None:
 
 def _is_importing(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_code.co_filename.endswith(MODELS):
             return True
         frame = frame.f_back
     return False

@@ -154,8 +154,8 @@ def test_a_programs_windows_are_reduced(elephan: Elephan, tmp_path: Path) -> Non
     file = write(tmp_path, FLOW.format(name="moved", cc="cubic", connections=1, more=workload))
     (record,) = records(elephan, file)
     kept = [reduction["kept_segments"] for reduction in record["cwnd_reductions"] if "kept_segments" in reduction]
-    # That of the data; iperf3's control connection may be silent just then.
-    assert kept and max(kept) > 100
+    # More than an initial window (RFC 6928): that of the data. iperf3's control connection may be silent just then.
+    assert kept and max(kept) > 10
 
 
 def test_a_killed_run_leaves_its_control_and_no_more(kernel: None, tmp_path: Path) -> None:

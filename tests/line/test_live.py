@@ -21,6 +21,9 @@ from tests.processes import until
 if os.geteuid() != 0 or shutil.which("ip") is None:
     pytest.skip("network namespaces need root and ip (iproute2)", allow_module_level=True)
 
+# Each has a processor to itself for a second or two: a generator spins between frames.
+pytestmark = pytest.mark.measures_time
+
 ELEPHAN = [sys.executable, "-c", "from elephan.cli import main; main()"]
 PATIENCE_S = 60
 PATIENT = ["--within", "30s"]
@@ -113,7 +116,9 @@ def test_a_receiver_in_a_process_of_its_own_counts_and_ends_by_a_signal(namespac
         text=True,
     )
     try:
-        told = run(namespace, "send", "left", "--method", method, *SMALL)
+        assert receiver.stderr is not None
+        address = receiver.stderr.readline().split("receives at ")[1].strip()
+        told = run(namespace, "send", "left", "--to", address, "--method", method, *SMALL)
         receiver.send_signal(signal.SIGINT)
         out, said = receiver.communicate(timeout=PATIENCE_S)
     finally:
