@@ -12,8 +12,8 @@ use crate::socket::get;
 use crate::way::Way;
 use bytes::{Bytes, BytesMut};
 use line_test::{
-    Description, Kind, Mac, Message, Now, Outcome, Report, Responder, Row, Sender, Stamp, StreamSpec, ETHERTYPE,
-    FCS_BYTES, HEADER_BYTES,
+    mac_text, Description, Kind, Mac, Message, Now, Outcome, Report, Responder, Row, Sender, Stamp, StreamSpec,
+    ETHERTYPE, FCS_BYTES, HEADER_BYTES, VLAN_TAG_BYTES,
 };
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use serde::Serialize;
@@ -191,7 +191,7 @@ impl LinePort {
     pub fn start(&mut self, spec: StreamSpec) -> Result<(), LineError> {
         let now = clock::now();
         let sender = Sender::new(spec, self.address, self.interface.mtu_bytes, self.vlan, self.boot, now)?;
-        let tag_bytes = if self.vlan.is_some() { 4 } else { 0 };
+        let tag_bytes = if self.vlan.is_some() { VLAN_TAG_BYTES } else { 0 };
         let mut longest = BytesMut::with_capacity(sender.largest_bytes() as usize);
         let header = EthernetHeader { destination: sender.to(), source: self.address, vlan: sender.vlan() };
         header.encode(ETHERTYPE, &mut longest);
@@ -273,7 +273,7 @@ impl LinePort {
     /// Sends the frames that are due, a batch at most; returns their number.
     fn send(&mut self, frame_clock: FrameClock) -> io::Result<usize> {
         let Some(sender) = &mut self.sender else { return Ok(0) };
-        let tag_bytes = if self.vlan.is_some() { 4 } else { 0 };
+        let tag_bytes = if self.vlan.is_some() { VLAN_TAG_BYTES } else { 0 };
         let mut sent = 0;
         let mut stamped_ns = 0;
         // Also without room the stream comes to its end.
@@ -309,7 +309,7 @@ impl LinePort {
                 return;
             }
             let from: Mac = from.try_into().expect("six bytes");
-            let tag_bytes = if frame.tag.is_some() { 4 } else { 0 };
+            let tag_bytes = if frame.tag.is_some() { VLAN_TAG_BYTES } else { 0 };
             // A message begins with a stamp of its kind; most frames are none.
             if content.get(1).is_some_and(|kind| kind & 15 == 2) {
                 let stamp = Stamp::decode(content).filter(|stamp| stamp.kind == Kind::Message);
@@ -383,11 +383,6 @@ impl LinePort {
         }
         Ok(())
     }
-}
-
-/// An address as text.
-pub(crate) fn mac_text(address: Mac) -> String {
-    address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// The system's error, in words.

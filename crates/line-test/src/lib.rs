@@ -33,5 +33,5 @@ pub use report::{Latency, Report, Window};
 pub use responder::{Responder, STREAMS_MAX};
 pub use schedule::Schedule;
 pub use sender::{Due, Now, Outcome, Row, Sender, Sent};
-pub use spec::{parse_mac, StreamSpec, WrongSpec};
+pub use spec::{mac_text, parse_mac, StreamSpec, WrongSpec};
 pub use stamp::{Kind, Stamp, STAMP_BYTES};

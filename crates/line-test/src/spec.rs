@@ -48,7 +48,7 @@ impl StreamSpec {
     /// Reads a stream of JSON.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fault, and what would be right.
     pub fn from_json(text: &str) -> Result<StreamSpec, WrongSpec> {
         serde_json::from_str(text).map_err(|error| WrongSpec(error.to_string()))
     }
@@ -56,7 +56,7 @@ impl StreamSpec {
     /// Checks the stream for an interface.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fault, and what would be right.
     pub fn check(&self, mtu_bytes: u32, has_tag: bool) -> Result<(), WrongSpec> {
         let fault = |text: String| Err(WrongSpec(text));
         let overhead = (HEADER_BYTES + FCS_BYTES) as u32 + if has_tag { 4 } else { 0 };
@@ -90,6 +90,11 @@ impl StreamSpec {
 fn mac<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Mac, D::Error> {
     let text = String::deserialize(from)?;
     parse_mac(&text).ok_or_else(|| serde::de::Error::custom(format!("{text}: no Ethernet address")))
+}
+
+/// An address as text, such as 02:00:00:00:00:01.
+pub fn mac_text(address: Mac) -> String {
+    address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// The address of a text such as 02:00:00:00:00:01; None where it is none.

@@ -1,6 +1,7 @@
 //! A Fibre Channel port of a program's own as a Python object.
 
 use crate::error;
+use crate::interruptible;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -154,19 +155,7 @@ impl FcPort {
         work: impl FnOnce(&mut Port, &mut dyn FnMut() -> bool) -> Result<T, FcPortError> + Send,
     ) -> PyResult<T> {
         let FcPort { port, wait_for_termination } = self;
-        let mut failed = None;
-        let done = py.detach(|| {
-            work(port, &mut || {
-                Python::attach(|py| match wait_for_termination.call1(py, (0,)).and_then(|said| said.is_truthy(py)) {
-                    Ok(said) => said,
-                    Err(raised) => {
-                        failed = Some(raised);
-                        true
-                    }
-                })
-            })
-        });
-        failed.map_or_else(|| done.map_err(error::fc_port), Err)
+        interruptible::call(py, wait_for_termination, |stop| work(port, stop), error::fc_port)
     }
 }
 

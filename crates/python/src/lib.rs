@@ -12,6 +12,7 @@ mod emulator;
 mod error;
 mod fc_port;
 mod gateway;
+mod interruptible;
 mod iscsi;
 mod line_port;
 mod on_hosts;

@@ -1,8 +1,9 @@
 //! An Ethernet interface for line tests as a Python object. Streams and what came of them are JSON.
 
 use crate::error;
+use crate::interruptible;
 use line_net::{LineError, LinePort as Port, LinePortConfig, Method};
-use line_test::{parse_mac, Mac, Report, StreamSpec};
+use line_test::{mac_text, parse_mac, Mac, Report, StreamSpec};
 use pyo3::prelude::*;
 use serde::Serialize;
 use units::Span;
@@ -130,29 +131,13 @@ impl LinePort {
         work: impl FnOnce(&mut Port, &mut dyn FnMut() -> bool) -> Result<T, LineError> + Send,
     ) -> PyResult<T> {
         let LinePort { port, wait_for_termination } = self;
-        let mut failed = None;
-        let done = py.detach(|| {
-            work(port, &mut || {
-                Python::attach(|py| match wait_for_termination.call1(py, (0,)).and_then(|said| said.is_truthy(py)) {
-                    Ok(said) => said,
-                    Err(raised) => {
-                        failed = Some(raised);
-                        true
-                    }
-                })
-            })
-        });
-        failed.map_or_else(|| done.map_err(error::line), Err)
+        interruptible::call(py, wait_for_termination, |stop| work(port, stop), error::line)
     }
 }
 
 fn mac(text: &str) -> PyResult<Mac> {
     parse_mac(text)
         .ok_or_else(|| error::value(format_args!("{text}: no Ethernet address; 02:00:00:00:00:01 would be one")))
-}
-
-fn mac_text(address: Mac) -> String {
-    address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 fn text(value: &impl Serialize) -> PyResult<String> {
