@@ -32,6 +32,9 @@ ALIVE_S = 10.0
 ANSWER_S = 20.0
 """Time for an answer that needs no run, s."""
 
+STOP_S = 5.0
+"""Time for an agent to end a run that was stopped, s. Its session ends otherwise, and the run with it."""
+
 
 class AgentError(RunError):
     """An agent refused a request, or could not do it. `kind` is the protocol's."""
@@ -286,3 +289,21 @@ def together(hosts: list[Host], inbox: Inbox) -> list[Agent]:
 
 
 __all__ = ["Agent", "AgentError", "Inbox", "Reply", "boot", "connected", "together"]
+
+
+@contextmanager
+def ending(inbox: Inbox, replies: list[Reply]) -> Iterator[None]:
+    """Stop the requests that still run when the context ends; a session that does not answer is ended."""
+    try:
+        yield
+    finally:
+        for reply in replies:
+            if not reply.has_ended:
+                try:
+                    reply.agent.begin("stop", run=reply.number)
+                except ElephanError:
+                    continue
+        inbox.wait(lambda: all(reply.has_ended for reply in replies), STOP_S)
+        for reply in replies:
+            if not reply.has_ended:
+                reply.agent.close()

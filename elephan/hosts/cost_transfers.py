@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from elephan.errors import ElephanError, RunError
-from elephan.hosts.agent import Agent, AgentError, Inbox, Reply, together
+from elephan.errors import RunError
+from elephan.hosts.agent import Agent, AgentError, Inbox, Reply, ending, together
 from elephan.hosts.book import Host
 from elephan.hosts.cost import Measured, Sample, side
 from elephan.hosts.facts import Facts, look, own_address, path_addresses
@@ -32,8 +31,6 @@ TRIAL_MS = 100
 
 PATIENCE_S = 30.0
 """Time beyond its own that a transfer may take, s."""
-
-STOP_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ def _transfer(
     }
     patience_s = PATIENCE_S + (IDLE_MS + warm_up_ms + window_ms) / 1e3
     replies: list[Reply] = []
-    with _ending(inbox, replies):
+    with ending(inbox, replies):
         listens = receiver.agent.begin(
             "cost",
             role="receive",
@@ -173,21 +170,3 @@ def _until(inbox: Inbox, replies: list[Reply], seen: Callable[[], bool], patienc
     errors.sort(key=lambda error: isinstance(error, AgentError) and error.kind in ("peer", "stopped"))
     if errors:
         raise errors[0]
-
-
-@contextmanager
-def _ending(inbox: Inbox, replies: list[Reply]) -> Iterator[None]:
-    """Stop the requests that still run when the context ends; a session that does not answer is ended."""
-    try:
-        yield
-    finally:
-        for reply in replies:
-            if not reply.has_ended:
-                try:
-                    reply.agent.begin("stop", run=reply.number)
-                except ElephanError:
-                    continue
-        inbox.wait(lambda: all(reply.has_ended for reply in replies), STOP_S)
-        for reply in replies:
-            if not reply.has_ended:
-                reply.agent.close()

@@ -21,7 +21,7 @@ from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record, o
 from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts import Book
-from elephan.hosts.agent import Agent, AgentError, Inbox, Reply, together
+from elephan.hosts.agent import Agent, AgentError, Inbox, Reply, ending, together
 from elephan.hosts.facts import Facts, look, own_address, path_addresses
 from elephan.record import Record, canonical_json
 from elephan.store.series import Series
@@ -30,9 +30,6 @@ BACKEND = "hosts"
 
 CONNECT_S = 5
 """Time in which a port must be reached, s: one that a firewall blocks is named after that."""
-
-STOP_S = 5.0
-"""Time for an agent to end a run that was stopped, s. Its session ends otherwise, and the run with it."""
 
 FRESH_S = 10.0
 """Age up to which facts about a host serve the next run, s."""
@@ -190,7 +187,7 @@ class HostBackend:
             "guard": self._options.guard(),
         }
         replies: list[Reply] = []
-        with self._ending(replies):
+        with ending(self._inbox, replies):
             listens = receiver.agent.begin(
                 "run",
                 role="receive",
@@ -237,7 +234,7 @@ class HostBackend:
 
     def _wait(self, replies: list[Reply], progress: Progress | None) -> None:
         """Wait until all requests have ended, which stop when the context is left. Raises the first error."""
-        with self._ending(replies):
+        with ending(self._inbox, replies):
             self._until(replies, lambda: all(reply.has_ended for reply in replies), progress)
 
     def _until(self, replies: list[Reply], seen: Any, progress: Progress | None) -> None:
@@ -254,23 +251,6 @@ class HostBackend:
                 progress(round(event["now_s"] * 1e9), round(event["end_s"] * 1e9))
             elif progress is not None:
                 progress(0, 1)
-
-    @contextmanager
-    def _ending(self, replies: list[Reply]) -> Iterator[None]:
-        """Stop the requests that still run when the context ends; a session that does not answer is ended."""
-        try:
-            yield
-        finally:
-            for reply in replies:
-                if not reply.has_ended:
-                    try:
-                        reply.agent.begin("stop", run=reply.number)
-                    except ElephanError:
-                        continue
-            self._inbox.wait(lambda: all(reply.has_ended for reply in replies), STOP_S)
-            for reply in replies:
-                if not reply.has_ended:
-                    reply.agent.close()
 
 
 def _pair(job: Job) -> HostPair:
