@@ -610,8 +610,8 @@ def path_test(
 
     Keys of all tests: `test`, `towards`, `key` (hexadecimal, optional). Those of `stamp`: `count`, `interval_ns`,
     `packet_bytes`, `timeout_ns`, `traffic_class`, `time_format`; its outcome has `counts` and `stopped`, too. Each
-    `progress` is JSON: {"sample": {...}} or {"train": {"packets", "bytes"}}. ValueError for keys that are wrong, OSError
-    where this host refuses, `Stopped` where an estimator was told to stop.
+    `progress` is JSON: {"sample": {...}} or {"train": {"packets", "bytes"}}. ValueError for keys that are wrong,
+    OSError where this host refuses, `Stopped` where an estimator was told to stop.
     """
 
 def path_test_names() -> list[str]: ...

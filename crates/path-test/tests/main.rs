@@ -1,0 +1,5 @@
+//! STAMP's packets, reflector and sender, over a path in virtual time.
+
+mod packets;
+mod reflectors;
+mod sessions;
