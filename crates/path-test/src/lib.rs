@@ -4,5 +4,14 @@
 //! **Invariant: nothing here reads a clock, a socket or a file; the simulator, an emulated path and a real path drive the
 //! same estimators, and an estimate states its interval and its cost or says why there is none.**
 
+pub mod available;
+mod budget;
+pub mod capacity;
+mod dispersion;
 pub mod estimate;
+mod first_capacity;
+pub mod policer;
+pub mod queue;
+pub mod registry;
 pub mod train;
+mod trend;
