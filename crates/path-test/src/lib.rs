@@ -4,8 +4,15 @@
 //! **Invariant: nothing here reads a clock, a socket or a file; the simulator, an emulated path and a real path drive the
 //! same estimators, and an estimate states its interval and its cost or says why there is none.**
 
+pub mod available;
+mod budget;
+pub mod capacity;
 pub mod clock;
+mod dispersion;
 pub mod estimate;
+mod first_capacity;
+pub mod policer;
+pub mod queue;
 pub mod reflector;
 pub mod registry;
 pub mod session;
@@ -13,3 +20,4 @@ pub mod stamp;
 pub mod stamp_tlv;
 pub mod statistics;
 pub mod train;
+mod trend;

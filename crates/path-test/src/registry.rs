@@ -1,28 +1,103 @@
-//! Estimators by name.
+//! Estimators by the name of their path test, made of JSON.
 
+use crate::available::Available;
+use crate::capacity::Capacity;
 use crate::estimate::Estimator;
+use crate::policer::Policer;
+use crate::queue::Queue;
 use serde::Deserialize;
 
-/// A test that cannot be made: one line that names what is wrong and what would be right.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UnknownTest(pub String);
+/// Names of the tests that [`estimator`] makes.
+pub const TESTS: [&str; 4] = ["capacity", "available", "queue", "policer"];
 
-/// Names of the estimators that [`estimator`] knows.
-pub const ESTIMATORS: &[&str] = &[];
-
-#[derive(Deserialize)]
-struct Named {
-    test: String,
+/// Bounds of a test that sends trains; what is absent has the default of its method.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Name of the test.
+    pub test: String,
+    /// Bytes of a packet, from the IP header on.
+    #[serde(default = "packet_bytes")]
+    pub packet_bytes: u32,
+    /// Rate of the line as its owner knows it, bit/s: what the budget is a share of until the test knows better.
+    #[serde(default)]
+    pub line_rate_bps: Option<u64>,
+    /// Highest rate at which either end sends or receives, bit/s: shorter gaps are the receiver's doing.
+    #[serde(default)]
+    pub max_rate_bps: Option<u64>,
+    /// Capacity of the path where it is known, bit/s: the test does not measure it first.
+    #[serde(default)]
+    pub capacity_bps: Option<u64>,
+    /// Bytes that the test may send.
+    #[serde(default)]
+    pub max_bytes: Option<u64>,
+    /// Share of the line that the test may take on average, 10^-6; 1 % unless told.
+    #[serde(default = "share_ppm")]
+    pub share_ppm: u32,
+    /// Seed of the times of trains.
+    #[serde(default)]
+    pub seed: u64,
 }
 
-/// Makes the estimator of a test: JSON with `test`, its name, and the keys of that test.
+fn packet_bytes() -> u32 {
+    1500
+}
+
+fn share_ppm() -> u32 {
+    10_000
+}
+
+impl Settings {
+    /// Those of `test`, all of its defaults.
+    pub fn of(test: &str) -> Settings {
+        Settings {
+            test: test.to_owned(),
+            packet_bytes: packet_bytes(),
+            line_rate_bps: None,
+            max_rate_bps: None,
+            capacity_bps: None,
+            max_bytes: None,
+            share_ppm: share_ppm(),
+            seed: 0,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let require = |right: bool, key: &str, value: u64, expected: &str| {
+            if right {
+                Ok(())
+            } else {
+                Err(format!("{key} = {value}: must be {expected}"))
+            }
+        };
+        let bytes = self.packet_bytes;
+        require((64..=65_535).contains(&bytes), "packet_bytes", bytes.into(), "from 64 to 65535")?;
+        let share = self.share_ppm;
+        require((1..=1_000_000).contains(&share), "share_ppm", share.into(), "from 1 to 1000000")?;
+        for (key, rate) in [
+            ("line_rate_bps", self.line_rate_bps),
+            ("max_rate_bps", self.max_rate_bps),
+            ("capacity_bps", self.capacity_bps),
+        ] {
+            let rate = rate.unwrap_or(1_000);
+            require((1_000..=1 << 62).contains(&rate), key, rate, "from 1000 to 2^62")?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the estimator that `json` asks for: `{"test": "capacity", "packet_bytes": 1500, ...}`, see [`Settings`].
 ///
 /// # Errors
-/// There is no test of that name, or its keys are wrong.
-pub fn estimator(test_json: &str) -> Result<Box<dyn Estimator + Send>, UnknownTest> {
-    let named: Named =
-        serde_json::from_str(test_json).map_err(|error| UnknownTest(format!("test: {error}; a name is needed")))?;
-    let known = if ESTIMATORS.is_empty() { "none yet".into() } else { ESTIMATORS.join(", ") };
-    Err(UnknownTest(format!("test \"{}\": there is no such estimator, but {known}", named.test)))
+/// A line that names key, value and what would be right.
+pub fn estimator(json: &str) -> Result<Box<dyn Estimator + Send>, String> {
+    let settings: Settings = serde_json::from_str(json).map_err(|error| format!("the test: {error}"))?;
+    settings.check()?;
+    Ok(match settings.test.as_str() {
+        "capacity" => Box::new(Capacity::new(settings)),
+        "available" => Box::new(Available::new(settings)),
+        "queue" => Box::new(Queue::new(settings)),
+        "policer" => Box::new(Policer::new(settings)),
+        other => return Err(format!("test = \"{other}\": must be one of {}", TESTS.join(", "))),
+    })
 }

@@ -21,6 +21,7 @@ mod parity;
 mod progress;
 mod quantity;
 mod simulate;
+mod simulate_path_test;
 
 use pyo3::prelude::*;
 
@@ -41,5 +42,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     iscsi::register(module)?;
     quantity::register(module)?;
     congestion_controls::register(module)?;
-    simulate::register(module)
+    simulate::register(module)?;
+    simulate_path_test::register(module)
 }
