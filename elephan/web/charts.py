@@ -20,6 +20,11 @@ POINTS_MAX = 2000
 
 BAND_POINTS = 240
 
+SAMPLES_S = 7 * 86400.0
+"""Longest window of a quantity that has no summaries: a week of a sample a second is read in half a second."""
+
+WITHOUT_SUMMARIES = ("ttl",)
+
 Values = list[float | None]
 
 
@@ -44,6 +49,12 @@ def data(
     }
 
 
+def lines_of(chart: Chart, window: Window) -> list[Line]:
+    """Return the lines of a chart that a window can show."""
+    is_short = window.length_s <= SAMPLES_S
+    return [line for line in chart.lines if is_short or line.quantity not in WITHOUT_SUMMARIES]
+
+
 def _series(reader: MonitorReader, path_id: int, line: Line, window: Window, points: int) -> Series:
     return reader.series(path_id, line.quantity, window.start_s, window.end_s, points)
 
@@ -54,12 +65,12 @@ def _chart(reader: MonitorReader, path_id: int, chart: Chart, window: Window, po
         if chart.benchmark
         else None
     )
-    drawn = [(line, _series(reader, path_id, line, window, points)) for line in chart.lines]
+    drawn = [(line, _series(reader, path_id, line, window, points)) for line in lines_of(chart, window)]
     return {
         "quantities": [line.quantity for line in chart.lines],
         "lines": [
             {
-                "index": index,
+                "index": chart.lines.index(line),
                 "label": line.label,
                 "step_s": one.resolution_s,
                 "times": one.times,
@@ -67,7 +78,7 @@ def _chart(reader: MonitorReader, path_id: int, chart: Chart, window: Window, po
                 "mid": _short(one.mid),
                 "high": _short(one.high),
             }
-            for index, (line, one) in enumerate(drawn)
+            for line, one in drawn
             if one.times
         ],
         "band": None
@@ -91,7 +102,7 @@ def as_csv(reader: MonitorReader, path_id: int, chart: Chart, window: Window, po
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["time", "quantity", "low", "mid", "high"])
-    for line in chart.lines:
+    for line in lines_of(chart, window):
         one = _series(reader, path_id, line, window, points)
         for at_s, low, mid, high in zip(one.times, one.low, one.mid, one.high, strict=True):
             writer.writerow([iso(at_s), line.quantity, *("" if v is None else repr(v) for v in (low, mid, high))])

@@ -21,8 +21,11 @@ WORDS = {"good": "good", "alert": "alert", "silent": "no answer", "paused": "pau
 SHOWN = ("rtt_s", "loss", "available_bps")
 """Quantities in the wide map, in columns."""
 
-ROW = 44
-"""Height of a path in the map, units of the drawing: a finger's width where it is drawn as large."""
+COLUMNS = (690, 790, 930)
+"""Right edges of those columns in the wide map, whose width is 940."""
+
+ROW, NARROW_ROW = 38, 46
+"""Height of a path in the maps, units of the drawing; in the narrow one a finger's width."""
 
 
 def address(path: PathState) -> str:
@@ -40,7 +43,9 @@ def by_monitor(paths: Sequence[PathState]) -> dict[str, list[PathState]]:
 
 def bottleneck(path: PathState) -> str:
     """Return the bottleneck that a path shares with others by its monitor's file; nothing where it shares none."""
-    return str(path.settings.get("bottleneck") or "")
+    name = str(path.settings.get("bottleneck") or "")
+    # A monitor gives a path that shares none a name of its own, with a star before it.
+    return "" if name.startswith("*") else name
 
 
 def label(path: PathState) -> str:
@@ -54,7 +59,7 @@ def label(path: PathState) -> str:
 
 def wide_map(paths: Sequence[PathState]) -> Markup:
     """Return the map for a wide page: monitors to the left, shared bottlenecks in the middle, far ends to the right."""
-    return _drawn(paths, 1000, _wide, "wide")
+    return _drawn(paths, 940, _wide, "wide")
 
 
 def narrow_map(paths: Sequence[PathState]) -> Markup:
@@ -85,7 +90,7 @@ def _wide(monitor: str, members: list[PathState], top: int) -> tuple[list[str], 
     head = top + 18
     parts = [
         f'<text class="head" x="{x}" y="{head}" text-anchor="end">{quantity(name).title}</text>'
-        for name, x in zip(SHOWN, (740, 850, 985), strict=True)
+        for name, x in zip(SHOWN, COLUMNS, strict=True)
     ]
     first = top + 30
     bottom = first + ROW * len(members)
@@ -98,27 +103,27 @@ def _wide(monitor: str, members: list[PathState], top: int) -> tuple[list[str], 
     }
     # Trunks first, so that lines with a state lie above them.
     for name, y in middles.items():
-        parts.append(f'<path class="trunk" d="{_curve(152, centre, 300, y)}"/>')
+        parts.append(f'<path class="trunk" d="{_curve(152, centre, 272, y)}"/>')
         parts.append(
-            f'<rect class="shared" x="296" y="{y - 8:.0f}" width="8" height="16" rx="3"/>'
-            f'<text class="shared-name" x="300" y="{y - 14:.0f}" text-anchor="middle">{_clipped(name, 20)}</text>'
+            f'<rect class="shared" x="268" y="{y - 8:.0f}" width="8" height="16" rx="3"/>'
+            f'<text class="shared-name" x="272" y="{y - 14:.0f}" text-anchor="middle">{_clipped(name, 20)}</text>'
         )
     for index, path in enumerate(members):
         y = first + ROW * index + ROW / 2
         shared = middles.get(bottleneck(path))
-        start = (304.0, shared) if shared is not None else (152.0, centre)
+        start = (276.0, shared) if shared is not None else (152.0, centre)
         values = "".join(
             f'<text class="value" x="{x}" y="{y + 5:.0f}" text-anchor="end" {_live(path, name)}>'
             f"{_value(path, name)}</text>"
-            for name, x in zip(SHOWN, (740, 850, 985), strict=True)
+            for name, x in zip(SHOWN, COLUMNS, strict=True)
         )
         parts.append(
             _linked(
                 path,
-                f'<rect class="hit" x="156" y="{y - ROW / 2 + 2:.0f}" width="840" height="{ROW - 4}" rx="6"/>'
-                f'<path class="way" d="{_curve(*start, 440, y)}"/>{_sign(path.state, 452, y)}'
-                f'<text class="name" x="474" y="{y - 2:.0f}">{_clipped(path.name, 18)}</text>'
-                f'<text class="word" x="474" y="{y + 14:.0f}">{_state_words(path)}</text>{values}',
+                f'<rect class="hit" x="156" y="{y - ROW / 2 + 2:.0f}" width="780" height="{ROW - 4}" rx="6"/>'
+                f'<path class="way" d="{_curve(*start, 400, y)}"/>{_sign(path.state, 412, y)}'
+                f'<text class="name" x="434" y="{y - 2:.0f}">{_clipped(path.name, 18)}</text>'
+                f'<text class="word" x="434" y="{y + 14:.0f}">{_state_words(path)}</text>{values}',
             )
         )
     parts.append(
@@ -130,20 +135,21 @@ def _wide(monitor: str, members: list[PathState], top: int) -> tuple[list[str], 
 
 def _narrow(monitor: str, members: list[PathState], top: int) -> tuple[list[str], int]:
     first = top + 44
-    bottom = first + ROW * len(members)
-    last = bottom - ROW / 2
+    bottom = first + NARROW_ROW * len(members)
+    last = bottom - NARROW_ROW / 2
     parts = [
         f'<rect class="site" x="4" y="{top}" width="352" height="34" rx="8"/>'
         f'<text class="site-name" x="18" y="{top + 22}">{_clipped(monitor, 34)}</text>',
         f'<path class="trunk" d="M20 {top + 34}V{last:.0f}"/>',
     ]
     for index, path in enumerate(members):
-        y = first + ROW * index + ROW / 2
+        y = first + NARROW_ROW * index + NARROW_ROW / 2
         share = f" · shares {_clipped(bottleneck(path), 16)}" if bottleneck(path) else ""
         parts.append(
             _linked(
                 path,
-                f'<rect class="hit" x="24" y="{y - ROW / 2 + 1:.0f}" width="332" height="{ROW - 2}" rx="6"/>'
+                f'<rect class="hit" x="24" y="{y - NARROW_ROW / 2 + 1:.0f}" width="332" height="{NARROW_ROW - 2}" '
+                'rx="6"/>'
                 f'<path class="way" d="M20 {y}H44"/>{_sign(path.state, 54, y)}'
                 f'<text class="name" x="74" y="{y - 2:.0f}">{_clipped(path.name, 20)}</text>'
                 f'<text class="word" x="74" y="{y + 14:.0f}">{_state_words(path)}{share}</text>'

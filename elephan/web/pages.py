@@ -140,7 +140,7 @@ def alerts_shown(alerts: Sequence[AlertView], paths: Sequence[PathState]) -> lis
         window = around(alert.since_s, min(now_s, alert.ended_s or now_s))
         path = by_id.get(alert.path_id)
         url = f"{drawing.address(path)}?{window.query}" if path is not None else ""
-        lasted = units.duration((alert.ended_s or now_s) - alert.since_s)
+        lasted = units.duration(max(0.0, (alert.ended_s or now_s) - alert.since_s))
         rows.append(AlertRow(alert, url, lasted, _evidence(alert)))
     return rows
 
@@ -220,7 +220,7 @@ def _facts(path: PathState, now_s: float) -> list[tuple[str, str]]:
     line = settings.get("line_rate_bps")
     tests = settings.get("tests") or []
     schedule = ", ".join(
-        f"{test.get('test')} every {units.duration(test.get('period_s'))}" for test in tests if isinstance(test, dict)
+        f"{test.get('test')} every {_period(test.get('period_s'))}" for test in tests if isinstance(test, dict)
     )
     rows = [
         ("monitor", path.monitor),
@@ -232,6 +232,14 @@ def _facts(path: PathState, now_s: float) -> list[tuple[str, str]]:
         ("last sample", ago(path.last_sample_s, now_s)),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _period(seconds: float | None) -> str:
+    """Return a period as a monitor's file writes it: 1 s, 15 min."""
+    for unit_s, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds and seconds % unit_s == 0:
+            return f"{seconds / unit_s:.0f} {unit}"
+    return units.NOTHING if seconds is None else f"{seconds:g} s"
 
 
 def _newest(outcomes: Sequence[OutcomeView], now_s: float) -> list[Test]:

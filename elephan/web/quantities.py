@@ -134,7 +134,7 @@ CHARTS = (
     Chart(
         "route",
         "Route",
-        "TTL of answers as they come, and hops that a test counted: a step is another route.",
+        "TTL of answers as they come (windows up to 7 days), and hops that a test counted: a step is another route.",
         "count",
         (Line("ttl", "TTL"), Line("hops", "hops")),
     ),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
+import threading
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import uvicorn
@@ -84,6 +86,8 @@ def serve(
     )
     scheme = "http" if context is None else "https"
     say(f"{scheme}://{listen.in_url}:{port}/ ({'no login' if tokens is None else 'login by token'}); Ctrl-C ends it")
+    # Arrow takes a second to load, which no first chart should wait for.
+    threading.Thread(target=import_module, args=("elephan.monitor.raw",), daemon=True).start()
     server = Server(config, site)
     try:
         server.run([opened])

@@ -31,10 +31,11 @@
     s: v => v === 0 ? "0 s" : scaled(v, "s", [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]]),
     "bit/s": v => scaled(v, "bit/s", [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]]),
     ratio: v => v === 0 ? "0 %" : v < 5e-4 ? v.toExponential(1) : digits(v * 100) + " %",
-    count: v => digits(v),
+    count: v => Number.isInteger(v) ? String(v) : digits(v),
   };
   // Ticks are round numbers: no zeros behind them.
-  const tick = unit => v => show[unit](v).replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
+  const ticks = {...show, ratio: v => digits(v * 100) + " %"};
+  const tick = unit => v => ticks[unit](v).replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
 
   const colour = name => {
     const probe = document.createElement("i");
@@ -131,12 +132,12 @@
       context.restore();
     };
     figure.chart = new uPlot({
-      width: plot.clientWidth, height: 176, series, bands, legend: {show: false}, padding: [8, 6, 0, 0],
+      width: plot.clientWidth, height: 176, series, bands, legend: {show: false}, padding: [8, 22, 0, 0],
       tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       scales: {x: {time: true, range: () => [view.start, view.end]}, y: {range}},
       axes: [
-        {stroke: ink, grid: {stroke: grid, width: 1}, ticks: {stroke: grid, width: 1, size: 4}, values: times, font: "11.5px system-ui", space: 64, size: 38},
-        {stroke: ink, grid: {stroke: grid, width: 1}, ticks: {show: false}, values: (u, all) => all.map(tick(unit)), font: "11.5px system-ui", size: 74, space: 30,
+        {stroke: ink, grid: {stroke: grid, width: 1}, ticks: {stroke: grid, width: 1, size: 4}, values: times, font: "12px system-ui, sans-serif", space: 64, size: 40},
+        {stroke: ink, grid: {stroke: grid, width: 1}, ticks: {show: false}, values: (u, all) => all.map(tick(unit)), font: "12px system-ui, sans-serif", size: 78, space: 30,
           incrs: unit === "count" ? [1, 2, 5, 10, 20, 50, 100] : undefined},
       ],
       cursor: {
