@@ -22,6 +22,8 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 CONNECTIONS_MAX = 256
 """Requests at once; more are answered with 503."""
 
+LOADED_EARLY = ("elephan.monitor.raw", "elephan.report.metrics", "elephan.report.html")
+
 GRACE_S = 3
 """Time for requests to end when the server stops, s."""
 
@@ -86,8 +88,8 @@ def serve(
     )
     scheme = "http" if context is None else "https"
     say(f"{scheme}://{listen.in_url}:{port}/ ({'no login' if tokens is None else 'login by token'}); Ctrl-C ends it")
-    # Arrow takes a second to load, which no first chart should wait for.
-    threading.Thread(target=import_module, args=("elephan.monitor.raw",), daemon=True).start()
+    # Arrow and models take a second to load, which no first page of charts or runs should wait for.
+    threading.Thread(target=lambda: [import_module(name) for name in LOADED_EARLY], daemon=True).start()
     server = Server(config, site)
     try:
         server.run([opened])
