@@ -12,6 +12,7 @@ __all__ = [
     "BpfError",
     "BpfMap",
     "BpfObject",
+    "ChangeDetector",
     "CompileError",
     "ControlSettings",
     "Emulator",
@@ -45,6 +46,7 @@ __all__ = [
     "iscsi_discover",
     "iscsi_memory",
     "kernel_has_struct",
+    "likely_cause",
     "parse_rate",
     "parse_size",
     "parse_span",
@@ -422,6 +424,17 @@ def run_on_kernel(
 ) -> tuple[RunResult, _Report]: ...
 def hosts_result(outcome_json: str, series_json: list[str]) -> RunResult: ...
 def detection_trial(spec_json: str) -> _Detection: ...
+
+# Changes of a path.
+
+@final
+class ChangeDetector:
+    def __new__(cls, config_json: str, state_json: str | None = None) -> Self: ...
+    def handle_sample(self, at_s: float, value: float | None) -> str | None: ...
+    def benchmark(self, at_s: float) -> tuple[float, float, float] | None: ...
+    def state(self) -> str: ...
+
+def likely_cause(evidence_json: str) -> str: ...
 
 # Traces and disks.
 

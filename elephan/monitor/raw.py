@@ -53,7 +53,8 @@ class Day:
             return np.asarray(np.abs(np.diff(self.rtt_s, prepend=np.nan)))
         if quantity == "loss":
             return np.isnan(self.rtt_s).astype(np.float64)
-        return {"rtt_s": self.rtt_s, "forward_delay_s": self.forward_s, "ttl": self.ttl.astype(np.float64)}[quantity]
+        found = {"rtt_s": self.rtt_s, "forward_delay_s": self.forward_s, "ttl": self.ttl.astype(np.float64)}
+        return np.asarray(found[quantity])
 
     def between(self, start_s: float, end_s: float) -> Day:
         """Return those of `[start_s, end_s)`."""
@@ -185,3 +186,11 @@ def summaries(day: Day, identity: int, seconds: int) -> list[dict[str, object]]:
             if len(inside) or (gone and quantity == "rtt_s"):
                 rows.append(row(identity, quantity, seconds, int(bins[first]) * seconds, inside.tolist(), gone))
     return rows
+
+
+def merged(one: Day, other: Day) -> Day:
+    """Return the samples of both, each once, in order of their time (to the ms, as files have it)."""
+    both = Day.joined([one, other])
+    stamps = np.round(both.time_s * 1e3).astype(np.int64)
+    _, first = np.unique(stamps, return_index=True)
+    return Day(*(getattr(both, name)[first] for name in Day.__dataclass_fields__))

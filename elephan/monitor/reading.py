@@ -363,8 +363,8 @@ class MonitorReader:
         from elephan.core import native
 
         try:
-            state = json.loads((self.folder(path_id) / f"detector-{quantity}.json").read_text())
-            detector = native.ChangeDetector(json.dumps(state["config"]), json.dumps(state["state"]))
+            state = json.loads((self.folder(path_id) / "state.json").read_text())["detectors"][quantity]
+            detector = native.ChangeDetector(state["config"], state["state"])
             bands = [detector.benchmark(at) for at in times]
         except (OSError, ValueError, KeyError, AttributeError):
             return None
@@ -433,7 +433,7 @@ class MonitorReader:
             f"order by a.found desc, a.id limit {int(limit)}",
             **values,
         )
-        return [AlertView(*row[:9], json.loads(row[9]), json.loads(row[10]), row[11]) for row in rows]
+        return [_alert(row) for row in rows]
 
     def changes_since(self, marker: int) -> tuple[int, list[str]]:
         """Return a new marker, and the ids of paths with news since the old one; 0 is before everything.
@@ -452,6 +452,15 @@ class MonitorReader:
                 news.append(str(path_id))
             newest = max(newest, last)
         return newest, news
+
+
+def _alert(row: tuple[Any, ...]) -> AlertView:
+    *plain, evidence, forecast, path_id = row
+    identity, path, quantity, kind, since, found, ended, text, cause = plain
+    return AlertView(
+        identity, path, quantity, kind, since, found, ended, text, cause, json.loads(evidence), json.loads(forecast),
+        path_id,
+    )  # fmt: skip
 
 
 def _value(number: Any) -> float | None:

@@ -5,6 +5,7 @@
 #![allow(missing_docs, reason = "the names in elephan/_native.pyi have docstrings there")]
 
 mod bpf;
+mod change_detection;
 mod congestion_controls;
 mod detection;
 mod disk;
@@ -28,6 +29,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
     bpf::register(module)?;
+    change_detection::register(module)?;
     detection::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
