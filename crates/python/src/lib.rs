@@ -7,6 +7,7 @@
 mod bpf;
 mod congestion_controls;
 mod detection;
+mod diagnose;
 mod disk;
 mod emulator;
 mod error;
@@ -29,6 +30,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
     bpf::register(module)?;
     detection::register(module)?;
+    diagnose::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
     error::register(module)?;
