@@ -8,6 +8,7 @@ mod bpf;
 mod change_detection;
 mod congestion_controls;
 mod detection;
+mod diagnose;
 mod disk;
 mod emulator;
 mod error;
@@ -32,6 +33,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     bpf::register(module)?;
     change_detection::register(module)?;
     detection::register(module)?;
+    diagnose::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
     error::register(module)?;

@@ -202,6 +202,26 @@ impl Info {
         since!(self, sndbuf_limited_us)
     }
 
+    /// Segments that arrived with a mark of congestion (Linux 4.18).
+    pub fn delivered_ce(&self) -> Option<u64> {
+        since!(self, delivered_ce).map(u64::from)
+    }
+
+    /// Segments that arrived ahead of a gap (Linux 5.4).
+    pub fn out_of_order(&self) -> Option<u64> {
+        since!(self, rcv_ooopack).map(u64::from)
+    }
+
+    /// Reordering found, times (Linux 4.19).
+    pub fn reordering_seen(&self) -> Option<u64> {
+        since!(self, reord_seen).map(u64::from)
+    }
+
+    /// Nothing waited to be sent while the last delivery rate was measured (Linux 4.9).
+    pub fn is_app_limited(&self) -> bool {
+        self.raw.bits & 1 != 0
+    }
+
     /// Least round-trip time, us; None before the first sample.
     pub fn min_rtt_us(&self) -> Option<u64> {
         // The kernel's minimum filter begins at ~0.
