@@ -160,7 +160,7 @@ impl Sessions {
         self.entry(number)?.session.lost_forward()
     }
 
-    /// Sends and takes packets until there are samples, all sessions are over, or `timeout_ns` have passed. Returns the
+    /// Sends and takes packets until there are samples, all sessions are over, a signal came, or `timeout_ns` have passed. Returns the
     /// samples with the numbers of their sessions.
     ///
     /// # Errors
@@ -187,7 +187,9 @@ impl Sessions {
                 return Ok(samples);
             }
             let fds: Vec<_> = self.entries.iter().map(|entry| entry.socket.as_fd()).collect();
-            wait(&fds, next_ns.saturating_sub(now_ns)).map_err(PathError::io("waiting for replies"))?;
+            if !wait(&fds, next_ns.saturating_sub(now_ns)).map_err(PathError::io("waiting for replies"))? {
+                return Ok(samples);
+            }
         }
     }
 }

@@ -452,8 +452,8 @@ fn offender(raw: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Sleeps until one of the sockets has something, or `timeout_ns` are over.
-pub(crate) fn wait(sockets: &[BorrowedFd<'_>], timeout_ns: u64) -> io::Result<()> {
+/// Sleeps until one of the sockets has something, or `timeout_ns` are over. False: a signal came.
+pub(crate) fn wait(sockets: &[BorrowedFd<'_>], timeout_ns: u64) -> io::Result<bool> {
     use rustix::event::{poll, PollFd, PollFlags, Timespec};
     let mut asked: Vec<PollFd<'_>> = sockets.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     let time = Timespec {
@@ -461,8 +461,8 @@ pub(crate) fn wait(sockets: &[BorrowedFd<'_>], timeout_ns: u64) -> io::Result<()
         tv_nsec: (timeout_ns % units::NS_PER_S) as _,
     };
     match poll(&mut asked, Some(&time)) {
-        Ok(_) => Ok(()),
-        Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) => Ok(true),
+        Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
