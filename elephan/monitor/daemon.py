@@ -520,6 +520,8 @@ class Daemon:
             return
         asked = {"urls": list(self.spec.alerts.urls), "urls_file": self.spec.alerts.urls_file, "messages": due}
 
+        self.book.handed_over(due)
+
         def told(done: Done) -> None:
             result = done.result or {}
             self.book.sent(result.get("sent", []), result.get("done", {}))
