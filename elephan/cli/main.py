@@ -37,6 +37,7 @@ MODULES = {
     "fc": "fc",
     "line": "line",
     "web": "web",
+    "monitor": "monitor",
 }
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
 
