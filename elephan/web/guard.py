@@ -52,6 +52,11 @@ class Visit:
     policy: str | None = None
     """Content-Security-Policy in place of the usual one."""
 
+    @property
+    def is_operator(self) -> bool:
+        """Return True for a token of an operator; without login everybody only reads."""
+        return self.token is not None and self.token.role == "operator"
+
 
 class Refused(Exception):
     """A request that gets no further."""

@@ -49,6 +49,11 @@ class Hub:
         self._pages: set[asyncio.Queue[str]] = set()
         self._looking: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
+        self._notes = 0
+
+    def note(self) -> None:
+        """Take it that something changed, though the store may not say so. For any thread."""
+        self._notes += 1
 
     def end(self) -> None:
         """End all streams: the server stops."""
@@ -80,13 +85,14 @@ class Hub:
             self._pages.discard(page)
 
     async def _look(self) -> None:
-        marker, told_s, changed = 0, -NEWS_S, True
+        marker, told_s, changed, noted = 0, -NEWS_S, True, self._notes
         while self._pages and not self._ended.is_set():
             now_s = time.monotonic()
             with contextlib.suppress(ElephanError):
                 marker, news = await self._call(self._reader.changes_since, marker)
-                changed = changed or bool(news) or now_s - told_s > CHECK_S
+                changed = changed or bool(news) or self._notes != noted or now_s - told_s > CHECK_S
                 if changed and now_s - told_s >= NEWS_S:
+                    noted = self._notes
                     message = await self._call(self._message)
                     changed, told_s = False, now_s
                     for page in self._pages:
@@ -102,6 +108,7 @@ class Hub:
         by_id = {path.id: path for path in paths}
         alerts = self._reader.alerts(open_only=True, limit=OPEN_ALERTS_MAX)
         content = {
+            "notes": self._notes,
             "paths": {str(path.id): _state(path) for path in paths},
             "alerts": [
                 {
