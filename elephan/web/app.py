@@ -155,12 +155,7 @@ def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub, tests: Tests) -> Non
     def alerts(request: Request, show: str = "all") -> Response:
         return HTMLResponse(pages.alerts_page(visit_of(request), reader, show == "open"))
 
-    @app.get("/paths/{monitor}/{name}")
-    def path(request: Request, monitor: str, name: str) -> Response:
-        found = path_named(monitor, name)
-        return HTMLResponse(pages.path_page(visit_of(request), reader, found, window_of(request), tests))
-
-    @app.post("/paths/{monitor}/{name}/now")
+    @app.post("/paths/{monitor}/{name:path}/now")
     def now(request: Request, monitor: str, name: str) -> Response:
         visit = visit_of(request)
         if not visit.is_operator or visit.token is None:
@@ -174,13 +169,13 @@ def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub, tests: Tests) -> Non
             raise HTTPException(409, str(busy)) from busy
         return RedirectResponse(f"{address(found)}#h-tests", 303)
 
-    @app.get("/paths/{monitor}/{name}/data")
+    @app.get("/paths/{monitor}/{name:path}/data")
     def data(request: Request, monitor: str, name: str, points: Points = charts.POINTS) -> Response:
         found, window = path_named(monitor, name), window_of(request)
         alerts = reader.alerts(found.id, window.start_s, window.end_s, limit=200)
         return JSONResponse(charts.data(reader, found.id, window, points, alerts))
 
-    @app.get("/paths/{monitor}/{name}/{key}.csv")
+    @app.get("/paths/{monitor}/{name:path}/{key}.csv")
     def as_csv(request: Request, monitor: str, name: str, key: str, points: Points = charts.POINTS_MAX) -> Response:
         found, chart, window = path_named(monitor, name), charts.chart_by_key(key), window_of(request)
         if chart is None:
@@ -191,6 +186,11 @@ def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub, tests: Tests) -> Non
             media_type="text/csv; charset=utf-8",
             headers={"content-disposition": f'attachment; filename="{file}"'},
         )
+
+    @app.get("/paths/{monitor}/{name:path}")
+    def path(request: Request, monitor: str, name: str) -> Response:
+        found = path_named(monitor, name)
+        return HTMLResponse(pages.path_page(visit_of(request), reader, found, window_of(request), tests))
 
     @app.get("/events")
     async def events(request: Request) -> Response:
@@ -293,9 +293,10 @@ def _login(app: FastAPI) -> None:
         return form(request, own(next))
 
     @app.get("/session")
-    def session() -> Response:
-        """Answer 204 to a browser that has a session: after a link from another site it shows that only here."""
-        return Response(status_code=204)
+    def session(request: Request) -> Response:
+        """Tell a page if its browser may read: after a link from another site the cookie comes only with this."""
+        visit = visit_of(request)
+        return JSONResponse({"session": visit.token is not None or not visit.is_behind_login})
 
     @app.post("/login")
     def enter(request: Request) -> Response:

@@ -23,7 +23,7 @@ Headers = list[tuple[bytes, bytes]]
 BODY_MAX = 16 * 1024
 """Most of a form, bytes: the largest here has some hundred."""
 
-OPEN = ("/login", "/static/")
+OPEN = ("/login", "/session", "/static/")
 """Front of those addresses that need no login."""
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
