@@ -84,7 +84,9 @@ def web(
 @token.command()
 def add(
     name: Name,
-    role: Annotated[RoleName, typer.Option(help="reader: sees all.")] = RoleName.READER,
+    role: Annotated[
+        RoleName, typer.Option(help="reader sees everything; operator also asks for path tests.")
+    ] = RoleName.READER,
     tokens: TokenFile = None,
 ) -> None:
     """Make a token and print it: this is the only time, the file has its hash."""

@@ -30,6 +30,8 @@ from elephan.errors import ElephanError
 from elephan.monitor.reading import MonitorReader, PathState
 from elephan.record import Record
 from elephan.web import charts, pages
+from elephan.web.asked import Busy, Tests, may_ask
+from elephan.web.drawing import address
 from elephan.web.guard import Guard, Visit
 from elephan.web.listen import Listen
 from elephan.web.live import Full, Hub
@@ -79,7 +81,8 @@ def application(store: str | None, listen: Listen, tokens: Path | None, is_tls: 
     # Without its pages about itself: they load scripts from elsewhere.
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
     _errors(app)
-    _monitor(app, reader, hub)
+    tests = Tests(reader.place, hub.note)
+    _monitor(app, reader, hub, tests)
     _stored(app, Runs(store))
     _login(app)
     return Site(Guard(app, listen, sessions, is_tls), hub)
@@ -103,8 +106,8 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def http(request: Request, error: HTTPException) -> Response:
-        text = "There is no such page." if error.status_code == 404 else str(error.detail)
-        return answer(request, error.status_code, "Not here", text)
+        title, text = ("Not here", "There is no such page.") if error.status_code == 404 else ("Refused", error.detail)
+        return answer(request, error.status_code, title, text)
 
     @app.exception_handler(WrongWindow)
     def wrong_window(request: Request, error: WrongWindow) -> Response:
@@ -134,7 +137,7 @@ def _errors(app: FastAPI) -> None:
 Points = Annotated[int, Query(ge=2, le=charts.POINTS_MAX)]
 
 
-def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub) -> None:
+def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub, tests: Tests) -> None:
     def path_named(monitor: str, name: str) -> PathState:
         for path in reader.paths():
             if (path.monitor, path.name) == (monitor, name):
@@ -152,18 +155,27 @@ def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub) -> None:
     def alerts(request: Request, show: str = "all") -> Response:
         return HTMLResponse(pages.alerts_page(visit_of(request), reader, show == "open"))
 
-    @app.get("/paths/{monitor}/{name}")
-    def path(request: Request, monitor: str, name: str) -> Response:
-        found = path_named(monitor, name)
-        return HTMLResponse(pages.path_page(visit_of(request), reader, found, window_of(request)))
+    @app.post("/paths/{monitor}/{name:path}/now")
+    def now(request: Request, monitor: str, name: str) -> Response:
+        visit = visit_of(request)
+        if not visit.is_operator or visit.token is None:
+            raise HTTPException(403, "Only an operator may ask for a path test.")
+        found, test = path_named(monitor, name), visit.form.get("test", "")
+        if not may_ask(test):
+            raise HTTPException(400, f"There is no path test {test}.")
+        try:
+            tests.start(found, test, visit.token.name)
+        except Busy as busy:
+            raise HTTPException(409, str(busy)) from busy
+        return RedirectResponse(f"{address(found)}#h-tests", 303)
 
-    @app.get("/paths/{monitor}/{name}/data")
+    @app.get("/paths/{monitor}/{name:path}/data")
     def data(request: Request, monitor: str, name: str, points: Points = charts.POINTS) -> Response:
         found, window = path_named(monitor, name), window_of(request)
         alerts = reader.alerts(found.id, window.start_s, window.end_s, limit=200)
         return JSONResponse(charts.data(reader, found.id, window, points, alerts))
 
-    @app.get("/paths/{monitor}/{name}/{key}.csv")
+    @app.get("/paths/{monitor}/{name:path}/{key}.csv")
     def as_csv(request: Request, monitor: str, name: str, key: str, points: Points = charts.POINTS_MAX) -> Response:
         found, chart, window = path_named(monitor, name), charts.chart_by_key(key), window_of(request)
         if chart is None:
@@ -174,6 +186,11 @@ def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub) -> None:
             media_type="text/csv; charset=utf-8",
             headers={"content-disposition": f'attachment; filename="{file}"'},
         )
+
+    @app.get("/paths/{monitor}/{name:path}")
+    def path(request: Request, monitor: str, name: str) -> Response:
+        found = path_named(monitor, name)
+        return HTMLResponse(pages.path_page(visit_of(request), reader, found, window_of(request), tests))
 
     @app.get("/events")
     async def events(request: Request) -> Response:
@@ -276,9 +293,10 @@ def _login(app: FastAPI) -> None:
         return form(request, own(next))
 
     @app.get("/session")
-    def session() -> Response:
-        """Answer 204 to a browser that has a session: after a link from another site it shows that only here."""
-        return Response(status_code=204)
+    def session(request: Request) -> Response:
+        """Tell a page if its browser may read: after a link from another site the cookie comes only with this."""
+        visit = visit_of(request)
+        return JSONResponse({"session": visit.token is not None or not visit.is_behind_login})
 
     @app.post("/login")
     def enter(request: Request) -> Response:

@@ -23,7 +23,7 @@ Headers = list[tuple[bytes, bytes]]
 BODY_MAX = 16 * 1024
 """Most of a form, bytes: the largest here has some hundred."""
 
-OPEN = ("/login", "/static/")
+OPEN = ("/login", "/session", "/static/")
 """Front of those addresses that need no login."""
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -51,6 +51,11 @@ class Visit:
     set_cookies: list[str] = field(default_factory=list)
     policy: str | None = None
     """Content-Security-Policy in place of the usual one."""
+
+    @property
+    def is_operator(self) -> bool:
+        """Return True for a token of an operator; without login everybody only reads."""
+        return self.token is not None and self.token.role == "operator"
 
 
 class Refused(Exception):

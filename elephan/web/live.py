@@ -46,55 +46,58 @@ class Hub:
         """`call` runs a function in a thread: `await call(function, *arguments)`."""
         self._reader = reader
         self._call = call
-        self._pages: set[asyncio.Queue[str]] = set()
+        self._pages: set[asyncio.Queue[str | None]] = set()
         self._looking: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
+        self._is_ended = False
+        self._notes = 0
+
+    def note(self) -> None:
+        """Take it that something changed, though the store may not say so. For any thread."""
+        self._notes += 1
 
     def end(self) -> None:
-        """End all streams: the server stops."""
-        self._ended.set()
+        """End all streams: the server stops. For the thread of the loop."""
+        self._is_ended = True
+        if self._looking is not None:
+            self._looking.cancel()
+        for page in self._pages:
+            _put(page, None)
 
     async def stream(self) -> AsyncIterator[str]:
         """Yield the events of one page. Raises `Full`."""
         if len(self._pages) >= PAGES_MAX:
             raise Full
-        page: asyncio.Queue[str] = asyncio.Queue(WAITING_MAX)
+        page: asyncio.Queue[str | None] = asyncio.Queue(WAITING_MAX)
         self._pages.add(page)
-        ended = asyncio.ensure_future(self._ended.wait())
         try:
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._look())
             # A browser that lost the connection comes back after that many milliseconds.
             yield "retry: 2000\n\n"
-            while not self._ended.is_set():
-                waiting = asyncio.ensure_future(page.get())
-                done, _ = await asyncio.wait({waiting, ended}, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
-                if waiting in done:
-                    yield waiting.result()
-                else:
-                    waiting.cancel()
-                    if not done:
-                        yield ": still here\n\n"
+            while not self._is_ended:
+                try:
+                    message = await asyncio.wait_for(page.get(), BEAT_S)
+                except TimeoutError:
+                    message = ": still here\n\n"
+                if message is not None:
+                    yield message
         finally:
-            ended.cancel()
             self._pages.discard(page)
 
     async def _look(self) -> None:
-        marker, told_s, changed = 0, -NEWS_S, True
-        while self._pages and not self._ended.is_set():
+        marker, told_s, changed, noted = 0, -NEWS_S, True, self._notes
+        while self._pages and not self._is_ended:
             now_s = time.monotonic()
             with contextlib.suppress(ElephanError):
                 marker, news = await self._call(self._reader.changes_since, marker)
-                changed = changed or bool(news) or now_s - told_s > CHECK_S
+                changed = changed or bool(news) or self._notes != noted or now_s - told_s > CHECK_S
                 if changed and now_s - told_s >= NEWS_S:
+                    noted = self._notes
                     message = await self._call(self._message)
                     changed, told_s = False, now_s
                     for page in self._pages:
-                        if page.full():
-                            page.get_nowait()
-                        page.put_nowait(message)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), LOOK_S)
+                        _put(page, message)
+            await asyncio.sleep(LOOK_S)
 
     def _message(self) -> str:
         """Return the present state of all paths and alerts as an event."""
@@ -102,6 +105,7 @@ class Hub:
         by_id = {path.id: path for path in paths}
         alerts = self._reader.alerts(open_only=True, limit=OPEN_ALERTS_MAX)
         content = {
+            "notes": self._notes,
             "paths": {str(path.id): _state(path) for path in paths},
             "alerts": [
                 {
@@ -114,6 +118,12 @@ class Hub:
             ],
         }
         return f"event: state\ndata: {json.dumps(content)}\n\n"
+
+
+def _put(page: asyncio.Queue[str | None], message: str | None) -> None:
+    if page.full():
+        page.get_nowait()
+    page.put_nowait(message)
 
 
 def _state(path: PathState) -> dict[str, Any]:

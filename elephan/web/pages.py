@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elephan import units
-from elephan.monitor.reading import AlertView, MonitorReader, OutcomeView, PathState
+from elephan.monitor.reading import TESTS, AlertView, MonitorReader, OutcomeView, PathState
 from elephan.record import Record
 from elephan.store.database import Damaged
 from elephan.web import drawing
+from elephan.web.asked import Tests
 from elephan.web.guard import Visit
 from elephan.web.quantities import CHARTS, QUANTITIES, quantity
 from elephan.web.runs import PAGE, SHOWN, Row
@@ -188,7 +189,7 @@ class Test:
     cost: str
 
 
-def path_page(visit: Visit, reader: MonitorReader, path: PathState, window: Window) -> str:
+def path_page(visit: Visit, reader: MonitorReader, path: PathState, window: Window, asked: Tests) -> str:
     """Return the page of one path; its charts are drawn in the browser."""
     now_s = time.time()
     agreed = path.settings.get("benchmark") or {}
@@ -211,6 +212,8 @@ def path_page(visit: Visit, reader: MonitorReader, path: PathState, window: Wind
         spans=SPANS,
         alerts=alerts_shown(alerts, [path]),
         tests=_newest(outcomes, now_s),
+        asked=asked.of(path),
+        may_ask=TESTS if visit.is_operator and asked.is_running(path) else (),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import ssl
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -59,19 +59,34 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
-def serve(
-    store: str | None,
-    listen: Listen,
-    certificate: Path | None,
-    key: Path | None,
-    tokens: Path | None,
-    say: Callable[[str], None],
-) -> None:
-    """Serve the pages until Ctrl-C or SIGTERM. Raises `InputError`, and `RunError` when the address cannot be had."""
+@dataclass(frozen=True)
+class Listening:
+    """A server whose address is there, before it serves."""
+
+    server: Server
+    socket: socket.socket
+    url: str
+
+    def run(self) -> None:
+        """Serve until a signal, or until `server.should_exit` is set."""
+        # Arrow and models take a second to load, which no first page of charts or runs should wait for.
+        threading.Thread(target=lambda: [import_module(name) for name in LOADED_EARLY], daemon=True).start()
+        try:
+            self.server.run([self.socket])
+        except KeyboardInterrupt:
+            # Uvicorn has stopped by then, and raises what stopped it once more.
+            pass
+        finally:
+            self.socket.close()
+
+
+def listening(
+    store: str | None, listen: Listen, certificate: Path | None, key: Path | None, tokens: Path | None
+) -> Listening:
+    """Return a server of the pages. Raises `InputError`, and `RunError` when the address cannot be had."""
     context = tls_context(certificate, key) if certificate is not None and key is not None else None
     site = application(store, listen, tokens, context is not None)
     opened = _socket(listen)
-    port = opened.getsockname()[1]
     config = uvicorn.Config(
         site.app,
         log_level="warning",
@@ -87,17 +102,21 @@ def serve(
         lifespan="on",
     )
     scheme = "http" if context is None else "https"
-    say(f"{scheme}://{listen.in_url}:{port}/ ({'no login' if tokens is None else 'login by token'}); Ctrl-C ends it")
-    # Arrow and models take a second to load, which no first page of charts or runs should wait for.
-    threading.Thread(target=lambda: [import_module(name) for name in LOADED_EARLY], daemon=True).start()
-    server = Server(config, site)
-    try:
-        server.run([opened])
-    except KeyboardInterrupt:
-        # Uvicorn has stopped by then, and raises what stopped it once more.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    finally:
-        opened.close()
+    return Listening(Server(config, site), opened, f"{scheme}://{listen.in_url}:{opened.getsockname()[1]}/")
+
+
+def serve(
+    store: str | None,
+    listen: Listen,
+    certificate: Path | None,
+    key: Path | None,
+    tokens: Path | None,
+    say: Callable[[str], None],
+) -> None:
+    """Serve the pages until Ctrl-C or SIGTERM. Raises `InputError`, and `RunError` when the address cannot be had."""
+    ready = listening(store, listen, certificate, key, tokens)
+    say(f"{ready.url} ({'no login' if tokens is None else 'login by token'}); Ctrl-C ends it")
+    ready.run()
 
 
 def _socket(listen: Listen) -> socket.socket:

@@ -327,7 +327,6 @@
     });
   }
 
-  addEventListener("popstate", () => location.reload());
   document.addEventListener("elephan:theme", () => figures.forEach(draw));
   document.addEventListener("elephan:news", event => {
     const wait_ms = Math.min(60e3, Math.max(2e3, (view.end - view.start) / 600 * 1000));

@@ -20,9 +20,10 @@
   };
   system.addEventListener("change", changed);
 
+  const hasSession = async () => (await (await fetch("/session")).json()).session;
   // A link from another site comes without the session's cookie (SameSite=Strict); a request from here has it.
   if (body.dataset.next && !byId("problem"))
-    fetch("/session").then(answer => { if (answer.ok) location.replace(body.dataset.next); });
+    hasSession().then(is => { if (is) location.replace(body.dataset.next); });
 
   const ago = seconds => {
     for (const [length, unit] of [[86400, "d"], [3600, "h"], [60, "min"]])
@@ -87,11 +88,12 @@
       for (const place of document.querySelectorAll("[data-of]"))
         if (news.paths[place.dataset.of]?.last) place.dataset.ago = news.paths[place.dataset.of].last;
       ages();
-      const now = JSON.stringify(Object.entries(news.paths).map(([id, path]) => [id, path.state, path.open]));
+      const now = JSON.stringify([news.notes, Object.entries(news.paths).map(([id, path]) => [id, path.state, path.open])]);
       const ids = news.alerts.map(alert => alert.id);
       const missing = news.alerts.some(a => (!here || a.path === here) && !document.querySelector(`[data-alert="${a.id}"]`));
+      const stale = [...document.querySelectorAll(".alert.open[data-alert]")].some(one => !ids.includes(+one.dataset.alert));
       // The first message is compared with the page, since something may have happened between the two.
-      if (states === null ? missing : now !== states || String(ids) !== String([...known])) refresh();
+      if (states === null ? missing || stale : now !== states || String(ids) !== String([...known])) refresh();
       if (known !== null) news.alerts.filter(alert => !known.has(alert.id)).forEach(toast);
       states = now;
       known = new Set(ids);
@@ -105,9 +107,8 @@
         say("off", "not connected");
         if (source.readyState !== EventSource.CLOSED) return;
         // An answer that is no stream ends it for good: the session is over, or too many pages are open.
-        const answer = await fetch("/session").catch(() => null);
-        if (answer?.status === 401) location.reload();
-        else setTimeout(listen, 5000);
+        if (await hasSession().catch(() => true)) setTimeout(listen, 5000);
+        else location.reload();
       };
     };
     listen();
