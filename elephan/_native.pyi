@@ -35,6 +35,7 @@ __all__ = [
     "compile_cc",
     "congestion_controls",
     "detection_trial",
+    "diagnose_flows",
     "disk_describe",
     "disk_names",
     "disk_replay",
@@ -60,6 +61,7 @@ __all__ = [
     "trace_formats",
     "unregister_control",
     "version",
+    "watch_flows",
 ]
 
 version: str
@@ -692,3 +694,17 @@ def fc_port_speeds() -> list[tuple[str, int]]: ...
 def parse_span(text: str) -> int: ...
 def parse_rate(text: str) -> int: ...
 def parse_size(text: str) -> int: ...
+
+# Flows that are there.
+
+def watch_flows(
+    time_ns: int,
+    interval_ns: int,
+    wait_for_termination: Callable[[float], object],
+    *,
+    port: int | None = None,
+    peer: str | None = None,
+    pid: int | None = None,
+    namespace: str | None = None,
+) -> str: ...
+def diagnose_flows(watched_json: str) -> str: ...

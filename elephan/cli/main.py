@@ -36,8 +36,9 @@ MODULES = {
     "gateway": "gateway",
     "fc": "fc",
     "line": "line",
-    "web": "web",
+    "diagnose": "diagnose",
     "monitor": "monitor",
+    "web": "web",
 }
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
 

@@ -122,15 +122,16 @@ def _application(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) 
     }
 
 
-def _receiving(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) -> dict[str, Any]:
+def _receiving(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) -> dict[str, Any] | None:
     mean = rate_bps * drawn.uniform(0.03, 0.5)
     read = int(mean / 8 * drawn.uniform(0.05, 0.5)) if drawn.random() < 0.4 else 0
     buffer = drawn.choice([None, None, int(_log(drawn, 2e5, 4e6))])
+    if buffer is not None and buffer * 8 / rtt_s < 3 * mean:
+        return None
     # Its buffer has to be full before it is the limit.
-    room = 2 * (buffer or 8e6)
-    fill_s = room * 8 / (rate_bps - mean)
+    fill_s = 3 * (buffer or 6e6) * 8 / (rate_bps - mean)
     if fill_s > 5:
-        return None  # type: ignore[return-value]  # drawn anew
+        return None
     return {
         "read_bps": mean,
         "read_bytes": read,
@@ -141,11 +142,12 @@ def _receiving(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) ->
 
 
 def _send_buffer(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) -> dict[str, Any] | None:
+    # The kernel doubles it, for its own memory of segments.
     window = bdp * drawn.uniform(0.08, 0.5)
     if window < 60_000:
         return None
     return {
-        "send_buffer_bytes": int(window),
+        "send_buffer_bytes": int(window / 2),
         "congestion_control": drawn.choice(["cubic", "cubic", "reno", "bbr"]),
         "warm_up_s": _settled(rate_bps, rtt_s),
     }
@@ -155,9 +157,10 @@ def _receive_window(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: floa
     window = bdp * drawn.uniform(0.08, 0.6)
     if window < 60_000:
         return None
+    # A clamp is rounded up to 16 bits and a scale (RFC 7323): by a factor of two at most.
     key = drawn.choice(["receive_buffer_bytes", "window_clamp_bytes"])
     return {
-        key: int(window),
+        key: int(window / 2 if key == "receive_buffer_bytes" else window),
         "congestion_control": drawn.choice(["cubic", "cubic", "reno", "bbr"]),
         "warm_up_s": _settled(rate_bps, rtt_s),
     }
@@ -200,7 +203,12 @@ def _policer(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) -> d
     policed = int(rate_bps * drawn.uniform(0.1, 0.5))
     burst = int(max(policed / 8 * _log(drawn, 0.005, 0.1), 20 * 1500))
     control = drawn.choice(["cubic", "cubic", "reno", "bbr"])
-    if policed * rtt_s / 8 < 8 * MSS_BYTES or (control == "reno" and policed * rtt_s * rtt_s / 8 / MSS_BYTES > 15):
+    window = policed * rtt_s / 8 / MSS_BYTES
+    # It has to drop within the watched time: Reno's period (half a window, a segment per round trip), and CUBIC's K.
+    period_s = {"reno": window / 2 * rtt_s, "cubic": (window * 0.3 / 0.4) ** (1 / 3), "bbr": 0.0}[control]
+    if control == "cubic":
+        period_s = min(period_s, window / 2 * rtt_s)
+    if window < 8 or period_s > WATCHED_S / 2:
         return None
     return {"policer": (policed, burst), "congestion_control": control, "warm_up_s": _settled(rate_bps, rtt_s)}
 

@@ -8,8 +8,9 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,17 @@ from elephan.scenario import load
 from evaluation.diagnosis.cases import WATCHED_S, Case
 
 PORT = 5001
-BATCH_BPS = 1_200_000_000
+BATCH_BPS = 700_000_000
 """Sum of the rates of flows that run at once."""
-BATCH_CASES = 8
+BATCH_CASES = 6
 INTERVAL_NS = 20_000_000
 """Between two samples, as `elephan diagnose` takes them."""
 TICK_S = 0.01
 """Between two writes of a steady stream."""
+HELD_UP_S, HELD_UP = 0.002, 0.1
+"""What the emulator may hold packets up: a time, or a part of the path's RTT."""
+DROPS = 0.002
+"""Part of the packets of an application that its bursts may lose."""
 BLOCK = bytes(1 << 18)
 SYSCTLS = {"tcp_rmem": "4096 131072 134217728", "tcp_wmem": "4096 16384 134217728"}
 """Windows that no case means to be the limit."""
@@ -47,29 +52,52 @@ class Seen:
     receiver: dict[str, Any]
     received_bps: float
     """What the far applications read while the flows were watched."""
-    link: dict[str, Any]
-    """Counters of the path's forward link."""
-    faults: list[str] = field(default_factory=list)
-    """Of the emulator, in words."""
+    link: dict[str, int]
+    """Counters of the path's forward link, of the same time."""
+    held_up_s: float
+    """Time that the emulator let one packet in a hundred wait, by its own fault."""
+
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> Seen:
+        """Return what `asdict` made of one."""
+        case = dict(stored["case"])
+        case["policer"] = tuple(case["policer"]) if case["policer"] else None
+        return cls(**{**stored, "case": Case(**case)})
+
+    def was_held_up(self) -> bool:
+        """Return True if the emulator delayed packets by more than the path's own times allow."""
+        return self.held_up_s > max(HELD_UP_S, HELD_UP * self.case.rtt_s)
 
     def came_about(self) -> str | None:
         """Return why the case's limit was not the flow's, from counters that the diagnosis has not; None if it was."""
         case, share = self.case, self.received_bps / self.case.rate_bps
-        match case.limit:
-            case "queue":
-                return None if share > 0.75 else f"the line was used to {share:.0%} only"
-            case "policer":
-                assert case.policer is not None
-                policed = self.received_bps / case.policer[0]
-                if not self.link["dropped_by_policer"]:
-                    return "the policer dropped nothing"
-                return None if policed > 0.4 else f"{policed:.0%} of the policer's rate only"
-            case "loss":
-                if not self.link["dropped_by_loss"]:
-                    return "nothing was lost"
-                return None if share < 0.85 else f"the line was used to {share:.0%}"
-            case _:
-                return None if share < 0.85 else f"the line was used to {share:.0%}"
+        drops, losses, policed = (self.link[f"dropped_by_{by}"] for by in ("queue", "loss", "policer"))
+        carried_bps = self.link["delivered_bytes"] * 8 / WATCHED_S
+        if self.was_held_up():
+            return f"the emulator held packets up by {self.held_up_s * 1e3:.1f} ms"
+        if case.limit == "queue":
+            return None if share > 0.8 else f"the line was used to {share:.0%} only"
+        if case.limit == "policer":
+            assert case.policer is not None
+            if not policed:
+                return "the policer dropped nothing"
+            used = self.received_bps / case.policer[0]
+            return None if used > 0.5 else f"{used:.0%} of the policer's rate only"
+        if share > 0.85:
+            return f"the line was used to {share:.0%}"
+        if case.limit == "loss":
+            if not losses:
+                return "nothing was lost"
+            return None if drops <= losses / 10 else f"the queue dropped {drops}, and {losses} were lost"
+        if case.limit == "application":
+            assert case.write_bps is not None
+            written = self.received_bps / case.write_bps
+            if drops > self.link["delivered_packets"] * DROPS:
+                return f"its own bursts overflowed the queue, which dropped {drops}"
+            return None if written > 0.9 else f"{written:.0%} of what the application writes arrived"
+        if case.limit == "receiving_application" and carried_bps > 1.15 * self.received_bps + 1e5:
+            return "the receiver's buffer was not full yet"
+        return f"the queue dropped {drops}" if drops else None
 
 
 def batches(cases: Sequence[Case]) -> list[list[Case]]:
@@ -101,21 +129,27 @@ def run(batch: Sequence[Case]) -> list[Seen]:
         plan = {"hosts": path.place.plan(), "flows": [], "routes": routes, "emulator": {}}
         path.emulator.start(canonical_json(dict(spec)), canonical_json(plan))
         ends = [path.place.files[2 * number : 2 * number + 2] for number in range(len(batch))]
-        pairs = [_Pair(case, *map(Path, files), address(2 * i + 1)) for i, (case, files) in enumerate(zip(batch, ends))]
+
+        def counted(number: int) -> dict[str, int]:
+            snapshot = path.emulator.snapshot()
+            assert snapshot is not None, "it was started"
+            return dict(snapshot["links"][2 * number])
+
+        pairs = [
+            _Pair(case, Path(near), Path(far), address(2 * number + 1), partial(counted, number))
+            for number, (case, (near, far)) in enumerate(zip(batch, ends, strict=True))
+        ]
         threads = [threading.Thread(target=pair.go) for pair in pairs]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         report = path.stop(spec)
-    links = report.core["links"]
     for pair in pairs:
         if pair.error is not None:
             raise pair.error
-    return [
-        Seen(pair.case, *pair.seen, pair.received_bps, dict(links[2 * number]), report.faults())
-        for number, pair in enumerate(pairs)
-    ]
+    held_up_s = max(report.core["late_p99_ns"] or 0, report.core["waited_p99_ns"] or 0) / 1e9
+    return [Seen(pair.case, *pair.seen, pair.received_bps, pair.link, held_up_s) for pair in pairs]
 
 
 def _scenario(batch: Sequence[Case]) -> str:
@@ -124,11 +158,15 @@ def _scenario(batch: Sequence[Case]) -> str:
         a, b = f"a{number}", f"b{number}"
         lines += ["[[node]]", f'name = "{a}"', "[[node]]", f'name = "{b}"']
         lines += ["[[link]]", f'from = "{a}"', f'to = "{b}"', f'bandwidth = "{case.rate_bps}bit/s"']
-        lines += [f'delay = "{case.rtt_s / 2 * 1e9:.0f}ns"', f'queue = "{case.queue_bytes}B"', f"loss = {case.loss:.12f}"]
+        lines += [
+            f'delay = "{case.rtt_s / 2 * 1e9:.0f}ns"',
+            f'queue = "{case.queue_bytes}B"',
+            f"loss = {case.loss:.12f}",
+        ]
         if case.policer is not None:
             rate, burst = case.policer
             lines.append(f'policer = {{ rate = "{rate}bit/s", burst = "{burst}B" }}')
-        lines += [f'reverse = {{ loss = 0.0, bandwidth = "1Gbit/s", queue = "100MB" }}']
+        lines += ['reverse = { loss = 0.0, bandwidth = "1Gbit/s", queue = "100MB" }']
         lines += ["[[flow]]", f'from = "{a}"', f'to = "{b}"']
     return "\n".join(lines)
 
@@ -136,8 +174,12 @@ def _scenario(batch: Sequence[Case]) -> str:
 class _Pair:
     """The two ends of a case's path."""
 
-    def __init__(self, case: Case, near: Path, far: Path, far_address: str) -> None:
+    def __init__(
+        self, case: Case, near: Path, far: Path, far_address: str, counted: Callable[[], dict[str, int]]
+    ) -> None:
         self.case, self.near, self.far, self.far_address = case, near, far, far_address
+        self.link: dict[str, int] = {}
+        self._counted = counted
         self.seen: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         self.received_bps = 0.0
         self.error: Exception | None = None
@@ -175,10 +217,11 @@ class _Pair:
             if not watchers:
                 time.sleep(case.warm_up_s)
                 watchers = self._watchers()
-            began, received = time.monotonic(), self._received
+            began, received, before = time.monotonic(), self._received, self._counted()
             for watcher in watchers:
                 watcher.join()
             self.received_bps = (self._received - received) * 8 / (time.monotonic() - began)
+            self.link = {name: value - before[name] for name, value in self._counted().items()}
             self._over.set()
             self._cut(threads)
 
@@ -196,9 +239,7 @@ class _Pair:
         def watch(place: int, file: Path) -> None:
             # A short flow is watched until it is over: what comes after it is no part of it.
             stop = lambda seconds: self._over.is_set()  # noqa: E731
-            text = native.watch_flows(
-                int(WATCHED_S * 1e9), INTERVAL_NS, stop, port=PORT, namespace=str(file)
-            )
+            text = native.watch_flows(int(WATCHED_S * 1e9), INTERVAL_NS, stop, port=PORT, namespace=str(file))
             results[place].update(json.loads(text))
 
         threads = [threading.Thread(target=watch, args=(i, file)) for i, file in enumerate((self.near, self.far))]

@@ -2,8 +2,10 @@
 
 use crate::error;
 use crate::interruptible;
+use diagnosis::{Diagnosis, Flow};
 use kernel::{FlowSelection, FlowWatch};
 use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::net::IpAddr;
 use units::Span;
@@ -35,6 +37,33 @@ fn watch_flows(
     interruptible::call(py, &wait_for_termination, watched, |error: std::io::Error| error.into())
 }
 
+/// Diagnoses what `watch_flows` returned. Returns JSON, a list of diagnosis::Diagnosis with `local`, `remote`,
+/// `congestion_control` and `ended`, those of most bytes first. ValueError: it is no such text.
+#[pyfunction]
+fn diagnose_flows(py: Python<'_>, watched_json: &str) -> PyResult<String> {
+    #[derive(Deserialize)]
+    struct Watched {
+        flows: Vec<Flow>,
+    }
+    #[derive(Serialize)]
+    struct Diagnosed<'a> {
+        local: &'a str,
+        remote: &'a str,
+        congestion_control: &'a str,
+        ended: bool,
+        #[serde(flatten)]
+        diagnosis: Diagnosis,
+    }
+    let Watched { flows } = serde_json::from_str(watched_json).map_err(error::json("what was watched"))?;
+    let found = py.detach(|| diagnosis::diagnose_all(&flows));
+    let named = found.into_iter().map(|(place, diagnosis)| {
+        let Flow { local, remote, congestion_control, ended, .. } = &flows[place];
+        Diagnosed { local, remote, congestion_control, ended: *ended, diagnosis }
+    });
+    serde_json::to_string(&named.collect::<Vec<_>>()).map_err(error::json("a diagnosis"))
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(diagnose_flows, module)?)?;
     module.add_function(wrap_pyfunction!(watch_flows, module)?)
 }

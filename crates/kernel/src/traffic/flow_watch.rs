@@ -226,7 +226,7 @@ fn sample(entry: &SocketEntry, at_us: u64) -> Sample {
         rwnd_limited_us: info.rwnd_limited_us(),
         sndbuf_limited_us: info.sndbuf_limited_us(),
         snd_wnd_bytes: info.snd_wnd(),
-        rcv_wnd_bytes: info.rcv_wnd(),
+        rcv_wnd_bytes: info.rcv_wnd_on_the_wire(),
         rcv_space_bytes: raw.rcv_space.into(),
         rcv_rtt_us: known(raw.rcv_rtt_us),
         send_buffer_bytes: entry.buffers.0,

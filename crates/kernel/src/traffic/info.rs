@@ -187,6 +187,11 @@ impl Info {
         since!(self, rcv_wnd).map(u64::from)
     }
 
+    /// The same as the peer sees it: 16 bits, scaled (RFC 7323, 2.3).
+    pub fn rcv_wnd_on_the_wire(&self) -> Option<u64> {
+        self.rcv_wnd().map(|bytes| bytes.min(65_535 << (self.raw.wscale >> 4)))
+    }
+
     /// Time with data to send, us (Linux 4.10).
     pub fn busy_us(&self) -> Option<u64> {
         since!(self, busy_time_us)
