@@ -5,4 +5,7 @@
 //! same estimators, and an estimate states its interval and its cost or says why there is none.**
 
 pub mod estimate;
+pub mod hops;
+pub mod mtu;
+pub mod registry;
 pub mod train;
