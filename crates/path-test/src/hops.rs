@@ -321,9 +321,18 @@ impl Hops {
         let size = Hops::size_at(turn.size);
         let hop = &mut self.hops[turn.hop];
         hop.sent += report.packets.len() as u32;
+        // A message may quote no more than the UDP header, so that messages are told apart by their order alone: where
+        // one is missing, the others may belong to other packets.
+        let all_answered = report.packets.iter().all(|packet| packet.router.is_some());
         for packet in &report.packets {
             let at = match end_of(packet) {
-                Ended::At(reply) if !hop.end && Some(reply.address) == hop.address => reply.at_ns,
+                Ended::At(reply) if !hop.end && Some(reply.address) == hop.address => {
+                    if !all_answered || reply.at_ns <= packet.sent_ns {
+                        hop.replies += 1;
+                        continue;
+                    }
+                    reply.at_ns
+                }
                 Ended::At(reply) => {
                     hop.replies += 1;
                     hop.others += 1;

@@ -163,6 +163,18 @@ impl Mtu {
         self.over = true;
     }
 
+    /// The sender's own interface takes no packet of this size.
+    fn is_not_sent(&mut self) {
+        self.own_limit = true;
+        self.lost = 0;
+        if self.confirming {
+            self.restart();
+        } else {
+            self.is_too_big(self.probed);
+            self.choose();
+        }
+    }
+
     /// A router says that the next link takes `mtu` bytes.
     fn is_told(&mut self, router: IpAddr, mtu: Option<u32>) {
         let least = if router.is_ipv4() { LEAST_BYTES } else { 1280 };
@@ -292,16 +304,7 @@ impl Estimator for Mtu {
         }
         self.next_ns = now_ns.saturating_add(REST_NS);
         let Some(packet) = report.packets.first() else {
-            // The sender's own interface takes no packet of this size.
-            self.own_limit = true;
-            self.lost = 0;
-            if self.confirming {
-                self.restart();
-            } else {
-                self.is_too_big(self.probed);
-                self.choose();
-            }
-            return;
+            return self.is_not_sent();
         };
         self.cost.packets += 1;
         self.cost.bytes += u64::from(self.probed);
@@ -309,6 +312,8 @@ impl Estimator for Mtu {
             return self.passes();
         }
         match &packet.router {
+            // The sender's own kernel did not let it go: at no time after it was sent.
+            Some(reply) if reply.mtu_bytes.is_none() && reply.at_ns == packet.sent_ns => self.is_not_sent(),
             Some(reply) if is_too_big_message(&reply.address, reply.icmp_type, reply.icmp_code) => {
                 self.is_told(reply.address, reply.mtu_bytes);
             }
