@@ -288,6 +288,12 @@ class _Command(TypedDict):
     given_monotonic_ns: int
     refused: str | None
 
+class _Routers(TypedDict):
+    expired_packets: int
+    too_big_packets: int
+    fragmented_packets: int
+    icmp_messages: int
+
 class _Report(_Counters):
     late_count: int
     late_p50_ns: int | None
@@ -300,6 +306,7 @@ class _Report(_Counters):
     refused_packets: int
     joined_packets: int
     unroutable_packets: int
+    routers: _Routers
     stalls: int
     stalled_ns: int
     cpu_ns: int

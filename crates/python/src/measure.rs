@@ -278,7 +278,7 @@ fn run_path_test(
 /// Names of the tests that `path_test` knows.
 #[pyfunction]
 fn path_test_names() -> Vec<&'static str> {
-    ["stamp"].into_iter().chain(registry::ESTIMATORS.iter().copied()).collect()
+    ["stamp"].into_iter().chain(registry::TESTS.iter().copied()).collect()
 }
 
 /// A reflector. See elephan/_native.pyi.
