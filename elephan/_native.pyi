@@ -12,6 +12,7 @@ __all__ = [
     "BpfError",
     "BpfMap",
     "BpfObject",
+    "ChangeDetector",
     "CompileError",
     "ControlSettings",
     "Emulator",
@@ -34,6 +35,7 @@ __all__ = [
     "compile_cc",
     "congestion_controls",
     "detection_trial",
+    "diagnose_flows",
     "disk_describe",
     "disk_names",
     "disk_replay",
@@ -45,6 +47,7 @@ __all__ = [
     "iscsi_discover",
     "iscsi_memory",
     "kernel_has_struct",
+    "likely_cause",
     "parse_rate",
     "parse_size",
     "parse_span",
@@ -58,6 +61,7 @@ __all__ = [
     "trace_formats",
     "unregister_control",
     "version",
+    "watch_flows",
 ]
 
 version: str
@@ -284,6 +288,12 @@ class _Command(TypedDict):
     given_monotonic_ns: int
     refused: str | None
 
+class _Routers(TypedDict):
+    expired_packets: int
+    too_big_packets: int
+    fragmented_packets: int
+    icmp_messages: int
+
 class _Report(_Counters):
     late_count: int
     late_p50_ns: int | None
@@ -296,6 +306,7 @@ class _Report(_Counters):
     refused_packets: int
     joined_packets: int
     unroutable_packets: int
+    routers: _Routers
     stalls: int
     stalled_ns: int
     cpu_ns: int
@@ -422,6 +433,17 @@ def run_on_kernel(
 ) -> tuple[RunResult, _Report]: ...
 def hosts_result(outcome_json: str, series_json: list[str]) -> RunResult: ...
 def detection_trial(spec_json: str) -> _Detection: ...
+
+# Changes of a path.
+
+@final
+class ChangeDetector:
+    def __new__(cls, config_json: str, state_json: str | None = None) -> Self: ...
+    def handle_sample(self, at_s: float, value: float | None) -> str | None: ...
+    def benchmark(self, at_s: float) -> tuple[float, float, float] | None: ...
+    def state(self) -> str: ...
+
+def likely_cause(evidence_json: str) -> str: ...
 
 # Traces and disks.
 
@@ -679,3 +701,17 @@ def fc_port_speeds() -> list[tuple[str, int]]: ...
 def parse_span(text: str) -> int: ...
 def parse_rate(text: str) -> int: ...
 def parse_size(text: str) -> int: ...
+
+# Flows that are there.
+
+def watch_flows(
+    time_ns: int,
+    interval_ns: int,
+    wait_for_termination: Callable[[float], object],
+    *,
+    port: int | None = None,
+    peer: str | None = None,
+    pid: int | None = None,
+    namespace: str | None = None,
+) -> str: ...
+def diagnose_flows(watched_json: str) -> str: ...

@@ -60,7 +60,7 @@ fn timeout_ns() -> u64 {
 
 /// Names of the tests that [`run_test`] knows.
 pub fn test_names() -> Vec<&'static str> {
-    std::iter::once("stamp").chain(registry::ESTIMATORS.iter().copied()).collect()
+    std::iter::once("stamp").chain(registry::TESTS.iter().copied()).collect()
 }
 
 /// A form of time stamps by its name.
@@ -109,8 +109,7 @@ pub fn run_test(
         keys.remove("key");
     }
     if common.test != "stamp" {
-        let made = registry::estimator(&test.to_string());
-        let mut estimator = made.map_err(|error| PathError::Input(error.to_string()))?;
+        let mut estimator = registry::estimator(&test.to_string()).map_err(PathError::Input)?;
         let mut driver = TrainDriver::open(&common.towards, key.as_deref(), TRAIN_WAIT_NS)?;
         let mut on_train = |packets, bytes| tell(json!({"train": {"packets": packets, "bytes": bytes}}));
         return Ok(json!(run_estimator(estimator.as_mut(), &mut driver, stop, &mut on_train)?));
