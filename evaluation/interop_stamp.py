@@ -59,11 +59,12 @@ def free_port() -> int:
 def reflecting(key: bytes | None, *, short_replies: bool = False) -> Iterator[str]:
     """Give where a reflector of elephan's listens, in a thread."""
     reflector = native.PathReflector(["127.0.0.1:0"], key=key, short_replies=short_replies)
+    towards = reflector.addresses()[0]
     stop = threading.Event()
     thread = threading.Thread(target=reflector.serve, args=(stop.wait,))
     thread.start()
     try:
-        yield reflector.addresses()[0]
+        yield towards
     finally:
         stop.set()
         thread.join()
@@ -177,7 +178,7 @@ def cost() -> str:
         words = [sys.executable, "-c", SENDER, towards, str(PATHS), str(PATHS_S)]
         done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
     core, peak_kb, samples = json.loads(done.stdout)
-    rows = [[f"{PATHS} sessions at 1 packet/s in one Python process", f"{core:.2%}", f"{peak_kb / 1e3:.1f} MB", samples]]
+    rows = [[f"{PATHS} sessions at 1 packet/s in one Python process", f"{core:.2%}", f"{peak_kb / 1e3:.1f} MB", str(samples)]]
     agent = ROOT / "target" / "agent" / f"elephan-agent-{os.uname().machine}"
     if agent.exists():
         rows.append(["an agent that reflects them", *agent_cost(agent)])

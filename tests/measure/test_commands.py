@@ -138,9 +138,13 @@ def test_tshark_reads_the_packets_as_twamps(elephan: Run, reflector: str, tmp_pa
     names = ("seq_number", "error_estimate.multiplier", "sender_seq_number", "sender_ttl", "timestamp")
     shown = [word for name in names for word in ("-e", f"twamp.test.{name}")]
     words = ["tshark", "-r", str(file), "-d", "udp.port==862,twamp.test", "-T", "fields", *shown]
-    # Wireshark tells a request from a reply by the control connection, which STAMP has not: it takes all for requests.
+    # The request's zeros are a reply's other fields to it, as without the control connection it cannot tell which it is.
     done = subprocess.run([*words, "-t", "u"], capture_output=True, text=True, timeout=60, check=True)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(rows) == 40 == 2 * outcome["cost"]["packets"]
     assert [int(row[0]) for row in rows] == [int.from_bytes(packet[:4]) for _, _, packet in proxy.packets]
-    assert all(int(row[1]) > 0 for row in rows)
+    for (_, is_reply, packet), row in zip(proxy.packets, rows, strict=True):
+        own, of_sender = (int(one) for one in row[1].split(","))
+        assert own > 0 and (of_sender > 0) == is_reply
+        assert (int(row[2]), int(row[3])) == ((int.from_bytes(packet[24:28]), 255) if is_reply else (0, 0))
+        assert row[4].count(":") >= 2

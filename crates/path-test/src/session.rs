@@ -128,7 +128,7 @@ pub struct Session {
     rtt_before_ns: Option<u64>,
     /// Highest number of the replies, and the arrival of its packet at the reflector.
     highest: Option<(u64, u64)>,
-    /// Numbers of a reflector with state: its latest, and that packet's own.
+    /// Highest number of a packet that was answered, and of the reflector's own.
     reflected: Option<(u64, u64)>,
     is_stateful: bool,
     both_synchronized: Option<u64>,
@@ -341,9 +341,8 @@ impl Session {
         if reflected != number as u32 {
             self.is_stateful = true;
         }
-        if self.reflected.is_none_or(|(latest, _)| number > latest) {
-            self.reflected = Some((number, u64::from(reflected)));
-        }
+        let (highest, most) = self.reflected.unwrap_or((number, reflected.into()));
+        self.reflected = Some((highest.max(number), most.max(reflected.into())));
     }
 
     /// Gives up packets whose time is over.
@@ -389,7 +388,7 @@ impl Session {
     }
 
     /// Packets that got lost on the way to a reflector with state, up to the highest that was answered: those that it
-    /// has not counted. None: the reflector does not count.
+    /// has not counted, less those that came twice. None: the reflector does not count.
     pub fn lost_forward(&self) -> Option<u64> {
         let (number, reflected) = self.reflected.filter(|_| self.is_stateful)?;
         number.checked_sub(reflected)
