@@ -1,7 +1,8 @@
 """`python -m evaluation.interop_stamp`: STAMP against implementations that others wrote, and what it costs.
 
-Peers: stamp-suite 1.0.0 of crates.io, a sender and reflector, and scapy 2.8.0 of PyPI, whose layer builds and reads the
-packets. Both go to target/peers on the first run, which takes some minutes. With --measure it writes docs/results/stamp.md.
+Peers: stamp-suite 1.0.0 of crates.io, a sender and reflector, and scapy 2.8.0 of PyPI, whose layer builds and reads
+packets. Both go to target/peers on the first run, which takes some minutes. With --measure it writes
+docs/results/stamp.md.
 """
 
 from __future__ import annotations
@@ -178,7 +179,8 @@ def cost() -> str:
         words = [sys.executable, "-c", SENDER, towards, str(PATHS), str(PATHS_S)]
         done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
     core, peak_kb, samples = json.loads(done.stdout)
-    rows = [[f"{PATHS} sessions at 1 packet/s in one Python process", f"{core:.2%}", f"{peak_kb / 1e3:.1f} MB", str(samples)]]
+    what = f"{PATHS} sessions at 1 packet/s in one Python process"
+    rows = [[what, f"{core:.2%}", f"{peak_kb / 1e3:.1f} MB", str(samples)]]
     agent = ROOT / "target" / "agent" / f"elephan-agent-{os.uname().machine}"
     if agent.exists():
         rows.append(["an agent that reflects them", *agent_cost(agent)])

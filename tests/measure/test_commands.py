@@ -138,7 +138,7 @@ def test_tshark_reads_the_packets_as_twamps(elephan: Run, reflector: str, tmp_pa
     names = ("seq_number", "error_estimate.multiplier", "sender_seq_number", "sender_ttl", "timestamp")
     shown = [word for name in names for word in ("-e", f"twamp.test.{name}")]
     words = ["tshark", "-r", str(file), "-d", "udp.port==862,twamp.test", "-T", "fields", *shown]
-    # The request's zeros are a reply's other fields to it, as without the control connection it cannot tell which it is.
+    # Without a control connection it takes a request's zeros for the other fields of a reply.
     done = subprocess.run([*words, "-t", "u"], capture_output=True, text=True, timeout=60, check=True)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(rows) == 40 == 2 * outcome["cost"]["packets"]

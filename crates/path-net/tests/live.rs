@@ -147,6 +147,28 @@ fn a_train_of_jumbo_packets_passes_and_one_shorter_than_a_test_packet_is_refused
 }
 
 #[test]
+fn estimators_go_by_their_names_over_real_trains() {
+    let config = ReflectorConfig { short_replies: true, ..ReflectorConfig::default() };
+    let (mtu, wrong) = beside_reflector("127.0.0.1:0", config, |to| {
+        let test = |name: &str, more: &str| format!(r#"{{"test": "{name}", "towards": "{to}"{more}}}"#);
+        let mut trains = 0;
+        let mtu = path_net::run_test(&test("mtu", ""), &mut || false, &mut |_| trains += 1).unwrap();
+        assert!(trains > 0);
+        let wrong =
+            [("mtu", r#", "speed": 3"#), ("speed", ""), ("stamp", r#", "count": 0"#), ("stamp", r#", "key": "1""#)];
+        let refusals = wrong.map(|(name, more)| {
+            path_net::run_test(&test(name, more), &mut || false, &mut |_| {}).unwrap_err().to_string()
+        });
+        (mtu, refusals)
+    });
+    assert!(mtu["cost"]["packets"].as_u64().unwrap() > 0, "{mtu}");
+    for (refusal, says) in wrong.iter().zip(["speed", "must be one of", "count 0", "hexadecimal"]) {
+        assert!(refusal.contains(says) && !refusal.contains('\n'), "{refusal}");
+    }
+    assert!(path_net::test_names().contains(&"capacity"));
+}
+
+#[test]
 fn names_and_ports_are_read_as_people_write_them() {
     let of = |text: &str| path_net::resolve(text).unwrap().to_string();
     assert_eq!(of("127.0.0.1"), "127.0.0.1:862");
