@@ -146,5 +146,5 @@ def test_tshark_reads_the_packets_as_twamps(elephan: Run, reflector: str, tmp_pa
     for (_, is_reply, packet), row in zip(proxy.packets, rows, strict=True):
         own, of_sender = (int(one) for one in row[1].split(","))
         assert own > 0 and (of_sender > 0) == is_reply
-        assert (int(row[2]), int(row[3])) == ((int.from_bytes(packet[24:28]), 255) if is_reply else (0, 0))
+        assert (int(row[2]), int(row[3])) == ((int.from_bytes(packet[24:28]), 64) if is_reply else (0, 0))
         assert row[4].count(":") >= 2
