@@ -48,7 +48,7 @@ class Cell:
     rate: float
     """Of the narrow link, bit/s."""
     load: float
-    """Of the narrow link by cross traffic, as drawn."""
+    """Of the narrow link by cross traffic; half of it where that is not the tight one."""
     traffic: Traffic
     path: Path
     rtt: float
@@ -57,7 +57,7 @@ class Cell:
     """Depth of each queue in the bandwidth-delay products of the narrow link."""
     seed: int
     policer: tuple[float, float] | None = None
-    """Rate, bit/s, and bucket, bytes, of a policer before the narrow link."""
+    """Rate, bit/s, and bucket, bytes, of a policer at the path's begin."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def draw(test: Test, seed: int, repetitions: int) -> Iterator[Cell]:
             for path in PATHS:
                 for load in LOADS:
                     for traffic in TRAFFICS if load else TRAFFICS[:1]:
-                        if test != "available" and path == "narrow not tight":
+                        if test in ("queue", "policer") and path == "narrow not tight":
                             continue
                         yield _cell(chance, test, rate, load, traffic, path, repetition)
 
@@ -134,7 +134,7 @@ def _cell(
     queue = 0.25 * math.exp(chance.uniform(0, math.log(8)))
     policer = None
     if test == "policer" and repetition % 2 == 0:
-        policed = drawn * chance.uniform(0.2, 0.7)
+        policed = drawn * (1 - load) * chance.uniform(0.2, 0.7)
         policer = (policed, policed / 8 * chance.uniform(0.02, 0.2))
     return Cell(test, drawn, load, traffic, path, rtt, queue, chance.randrange(1 << 32), policer)
 
@@ -147,13 +147,15 @@ def _links(cell: Cell) -> tuple[list[LinkSpec], list[tuple[float, float]]]:
     elif cell.path == "three hops":
         hops = [(2.5 * rate, cell.load / 2), (rate, cell.load), (2 * rate, cell.load / 2)]
     else:
-        # Half of what the narrow link has is left on a link of twice its rate.
-        left = 0.5 * (1 - cell.load) * rate
-        hops = [(rate, cell.load), (2 * rate, 1 - left / (2 * rate))]
+        # The narrow link has half of the load; behind it one of twice the rate has 0.6 of what the narrow one has left.
+        left = 0.6 * (1 - cell.load / 2)
+        hops = [(rate, cell.load / 2), (2 * rate, 1 - left / 2)]
+    if cell.test == "policer":
+        # The contract's policer is the sender's alone: cross traffic joins behind it.
+        hops.insert(0, (2.5 * rate, 0.0))
     delay = round(cell.rtt / 2 / len(hops) * 1e9)
     depth = max(8 * 1500, round(cell.queue * rate / 8 * cell.rtt))
     links: list[LinkSpec] = []
-    narrow = min(range(len(hops)), key=lambda place: hops[place][0])
     for back in (False, True):
         for place, (speed, _) in enumerate(hops):
             ends = (place + 1, place) if back else (place, place + 1)
@@ -172,7 +174,7 @@ def _links(cell: Cell) -> tuple[list[LinkSpec], list[tuple[float, float]]]:
                 "loss": {"kind": "none"},
                 "jitter": None,
             }
-            if cell.policer and not back and place == narrow:
+            if cell.policer and not back and place == 0:
                 policer: PolicerSpec = {"rate_bps": round(cell.policer[0]), "burst_bytes": round(cell.policer[1])}
                 link["policer"] = policer
             links.append(link)
@@ -307,7 +309,7 @@ def spec_of(cell: Cell, duration_s: float) -> RunSpec:
             "warmup_ns": 0,
             "series_interval_ns": None,
             "pcap": None,
-            "pcap_node": None,
+            "pcap_node": 0,
             "pcap_packets": 0,
         },
     }

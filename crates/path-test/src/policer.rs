@@ -22,6 +22,10 @@ const MIN_LOST: usize = 5;
 /// A bucket's rate is at most this share of the train's; two trains agree within this share.
 const SLOWER: f64 = 0.9;
 const AGREE: f64 = 0.1;
+/// Two trains agree on the bucket's size within this share.
+const AGREE_ON_BURST: f64 = 0.2;
+/// Rest after a train, in its times, in which a bucket fills up again.
+const REST: u64 = 30;
 
 /// A token bucket.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -65,9 +69,9 @@ impl Policer {
         ((f64::from(self.settings.packet_bytes) * 8e9 / self.rate_bps()) as u64).max(1)
     }
 
-    /// Most bytes of one train: unless told, what the line carries in a second.
+    /// Most bytes of one train: unless told, what the line carries in a quarter of a second.
     fn max_train_bytes(&self) -> u64 {
-        self.settings.max_bytes.unwrap_or(self.capacity.value_bps.unwrap_or(0.0) as u64 / 8)
+        self.settings.max_bytes.unwrap_or(self.capacity.value_bps.unwrap_or(0.0) as u64 / 32)
     }
 
     fn bucket(&self, group: &Group) -> Option<Bucket> {
@@ -160,7 +164,9 @@ impl Policer {
         match (self.bucket(group), self.found) {
             (Some(bucket), Some(before)) => {
                 let agree = |a: f64, b: f64| (a / b - 1.0).abs() <= AGREE;
-                if bucket.policer == before.policer && agree(bucket.rate_bps, before.rate_bps) {
+                let largest = bucket.burst_bytes.max(before.burst_bytes).max(f64::from(self.settings.packet_bytes));
+                let same_burst = (bucket.burst_bytes - before.burst_bytes).abs() <= AGREE_ON_BURST * largest;
+                if bucket.policer == before.policer && agree(bucket.rate_bps, before.rate_bps) && same_burst {
                     return self.conclude(now_ns, before, bucket);
                 }
                 self.found = Some(bucket);
@@ -215,7 +221,7 @@ impl Estimator for Policer {
         }
         let train = Train::even(self.packets as u32, self.settings.packet_bytes, self.gap_ns());
         self.sent = Some(train.clone());
-        self.budget.send(self.capacity.rest_until_ns().max(now_ns), train)
+        self.budget.send_soon(self.capacity.rest_until_ns().max(now_ns), train, REST)
     }
 
     fn handle_report(&mut self, now_ns: u64, report: &TrainReport) {
