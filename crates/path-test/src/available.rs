@@ -289,7 +289,7 @@ impl Available {
         let (groups_mbps, streams) = (groups / 1e6, self.wide.len() + self.close.len());
         let mut notes =
             vec![format!("{} groups at {:.1} Mbit/s give {groups_mbps:.1}", self.by_groups.len(), capacity / 1e6)];
-        let by_groups = (groups, (1.96 * error).max(0.01) * capacity);
+        let of_groups = 1.96 * error * capacity;
         let misfit = 100.0 * self.misfit();
         let (value, half) = match self.by_streams() {
             Some((value, half)) => {
@@ -297,7 +297,7 @@ impl Available {
                 notes.push(format!("{streams} streams of {STREAM_PACKETS} packets give {by_streams:.1}"));
                 // The groups are exact where the narrow link is the tight one, and no other is loaded.
                 if (groups - value).abs() < DIFFERENCE * capacity {
-                    by_groups
+                    (groups, of_groups.max(0.02 * capacity).max((groups - value).abs()))
                 } else {
                     notes.push("more than the narrow link is loaded: the streams count".to_owned());
                     (value, half)
@@ -307,7 +307,8 @@ impl Available {
                 notes.push(format!(
                     "cross traffic comes in bursts ({misfit:.0} % of {streams} streams contradict the others): where the tight link is not the narrow one, this is not its available bandwidth"
                 ));
-                by_groups
+                // Bursts on other hops make gaps longer on average.
+                (groups, of_groups + 0.05 * capacity)
             }
         };
         if self.late > 0 {

@@ -204,7 +204,7 @@ impl Queue {
         // packet's room is left.
         let bytes = |wait_ns: f64| capacity / 8e9 * wait_ns;
         let value = bytes(middle) + packet;
-        let half = (1.96 * bytes(error)).max(packet).max(0.03 * value);
+        let half = (1.96 * bytes(error)).max(1.5 * packet).max(0.05 * value);
         let delay = middle / 1e9;
         let delay_half = half / value * delay;
         let estimates = vec![

@@ -1,6 +1,6 @@
 //! Each estimator on a line that is known to the ns, and what it refuses.
 
-use crate::line::Line;
+use crate::exact_line::Line;
 use path_test::estimate::Outcome;
 use path_test::registry::estimator;
 

@@ -1,4 +1,4 @@
 //! Tests of the crate, one binary: estimators over an exact model of a path.
 
 mod estimators;
-mod line;
+mod exact_line;
