@@ -432,6 +432,18 @@ def run_on_kernel(
     progress_interval_s: float = 0.1,
 ) -> tuple[RunResult, _Report]: ...
 def hosts_result(outcome_json: str, series_json: list[str]) -> RunResult: ...
+def simulate_path_test(
+    spec_json: str,
+    test_json: str,
+    at_json: str = "{}",
+    progress: _Told | None = None,
+    progress_interval_s: float = 0.1,
+) -> str:
+    """Run a path test (keys of `path_test::registry::Settings`) beside a run's traffic, at the place `at_json` (keys of
+    `experiment::PathTestSpec`), and return {"outcome": ..., "truth": ...} as JSON.
+
+    `progress` as of `simulate`. Raises ValueError: one of the three is wrong, or the run ends before the test."""
+
 def detection_trial(spec_json: str) -> _Detection: ...
 
 # Changes of a path.

@@ -1,4 +1,4 @@
-"""Cells of the judgement: a path, its cross traffic, and a test; drawn from a seed, so that a fresh seed is fresh cells.
+"""Cells of the judgement: a path, its cross traffic, a test; drawn from a seed, so that a fresh seed is fresh cells.
 
 A backend is a function from a cell to its `Judged`. The simulator is one (`simulated`); an emulated path with real
 sockets is another that takes the same cells.
@@ -48,7 +48,7 @@ class Cell:
     rate: float
     """Of the narrow link, bit/s."""
     load: float
-    """Of the narrow link by cross traffic, as drawn."""
+    """Of the narrow link by cross traffic; half of it where that is not the tight one."""
     traffic: Traffic
     path: Path
     rtt: float
@@ -57,7 +57,7 @@ class Cell:
     """Depth of each queue in the bandwidth-delay products of the narrow link."""
     seed: int
     policer: tuple[float, float] | None = None
-    """Rate, bit/s, and bucket, bytes, of a policer before the narrow link."""
+    """Rate, bit/s, and bucket, bytes, of a policer at the path's begin."""
 
 
 @dataclass(frozen=True)
@@ -115,26 +115,27 @@ class Judged:
 def draw(test: Test, seed: int, repetitions: int) -> Iterator[Cell]:
     """Yield the cells of a test: every rate, load, kind of traffic and path, the rest drawn."""
     chance = random.Random(f"{test}/{seed}")
-    for repetition in range(repetitions):
+    for _ in range(repetitions):
         for rate in RATES:
             for path in PATHS:
                 for load in LOADS:
                     for traffic in TRAFFICS if load else TRAFFICS[:1]:
-                        if test != "available" and path == "narrow not tight":
+                        if test in ("queue", "policer") and path == "narrow not tight":
                             continue
-                        yield _cell(chance, test, rate, load, traffic, path, repetition)
+                        # Its flows are all made before the run, and a policer's test is long.
+                        if test == "policer" and traffic == "heavy-tailed":
+                            continue
+                        yield _cell(chance, test, rate, load, traffic, path)
 
 
-def _cell(
-    chance: random.Random, test: Test, rate: float, load: float, traffic: Traffic, path: Path, repetition: int
-) -> Cell:
+def _cell(chance: random.Random, test: Test, rate: float, load: float, traffic: Traffic, path: Path) -> Cell:
     # Not the round rates of equipment: an estimator knows none of them.
     drawn = rate * chance.uniform(0.8, 1.0)
     rtt = 0.004 * math.exp(chance.uniform(0, math.log(10)))
     queue = 0.25 * math.exp(chance.uniform(0, math.log(8)))
     policer = None
-    if test == "policer" and repetition % 2 == 0:
-        policed = drawn * chance.uniform(0.2, 0.7)
+    if test == "policer" and chance.random() < 0.5:
+        policed = drawn * (1 - load) * chance.uniform(0.2, 0.7)
         policer = (policed, policed / 8 * chance.uniform(0.02, 0.2))
     return Cell(test, drawn, load, traffic, path, rtt, queue, chance.randrange(1 << 32), policer)
 
@@ -147,13 +148,15 @@ def _links(cell: Cell) -> tuple[list[LinkSpec], list[tuple[float, float]]]:
     elif cell.path == "three hops":
         hops = [(2.5 * rate, cell.load / 2), (rate, cell.load), (2 * rate, cell.load / 2)]
     else:
-        # Half of what the narrow link has is left on a link of twice its rate.
-        left = 0.5 * (1 - cell.load) * rate
-        hops = [(rate, cell.load), (2 * rate, 1 - left / (2 * rate))]
+        # The narrow link has half of the load; behind it one of twice the rate has 0.6 of what the narrow one has left.
+        left = 0.6 * (1 - cell.load / 2)
+        hops = [(rate, cell.load / 2), (2 * rate, 1 - left / 2)]
+    if cell.test == "policer":
+        # The contract's policer is the sender's alone: cross traffic joins behind it.
+        hops.insert(0, (2.5 * rate, 0.0))
     delay = round(cell.rtt / 2 / len(hops) * 1e9)
     depth = max(8 * 1500, round(cell.queue * rate / 8 * cell.rtt))
     links: list[LinkSpec] = []
-    narrow = min(range(len(hops)), key=lambda place: hops[place][0])
     for back in (False, True):
         for place, (speed, _) in enumerate(hops):
             ends = (place + 1, place) if back else (place, place + 1)
@@ -172,7 +175,7 @@ def _links(cell: Cell) -> tuple[list[LinkSpec], list[tuple[float, float]]]:
                 "loss": {"kind": "none"},
                 "jitter": None,
             }
-            if cell.policer and not back and place == narrow:
+            if cell.policer and not back and place == 0:
                 policer: PolicerSpec = {"rate_bps": round(cell.policer[0]), "burst_bytes": round(cell.policer[1])}
                 link["policer"] = policer
             links.append(link)
@@ -217,9 +220,7 @@ def _random(name: str, rate: float, link: float, route: list[int]) -> list[Backg
 
 def _bursts(name: str, rate: float, route: list[int]) -> list[BackgroundSpec]:
     """On-off sources of time scales from 0.5 to 32 ms, each on for half of the time."""
-    return [
-        _source(f"{name}-{scale}", rate / 7 * 2, 1500, route, [500_000 << scale] * 2, 0) for scale in range(7)
-    ]
+    return [_source(f"{name}-{scale}", rate / 7 * 2, 1500, route, [500_000 << scale] * 2, 0) for scale in range(7)]
 
 
 def _transport(window: float) -> TransportSpec:
@@ -251,7 +252,7 @@ def _cubic(name: str, rate: float, hop: int, back: int, rtt: float, group: int) 
 
 
 def _heavy(name: str, rate: float, hop: int, back: int) -> ShortFlowsSpec:
-    """CUBIC flows that come at random, of Pareto sizes: index 1.2, from 0.2 ms (10 kB at least) to 0.2 s of the load."""
+    """CUBIC flows that come at random, of Pareto sizes (1.2), from 0.2 ms (10 kB at least) to 0.2 s of the load."""
     shape, least, most = 1.2, max(10_000.0, rate / 8 * 0.0002), max(50_000.0, rate / 8 * 0.2)
     mean = shape / (shape - 1) * (least - most * (least / most) ** shape) / (1 - (least / most) ** shape)
     return {
@@ -307,7 +308,7 @@ def spec_of(cell: Cell, duration_s: float) -> RunSpec:
             "warmup_ns": 0,
             "series_interval_ns": None,
             "pcap": None,
-            "pcap_node": None,
+            "pcap_node": 0,
             "pcap_packets": 0,
         },
     }
@@ -321,7 +322,8 @@ def simulated(cell: Cell) -> Judged:
     hops = len(_links(cell)[1])
     start = min(2.0, max(0.3, 50e6 / cell.rate)) + 4 * cell.rtt
     # The most that a test sends, at one percent of the line, and some more.
-    spec = spec_of(cell, start + 3 + 1.3 * 10e6 * 8 / 0.01 / cell.rate)
+    more = {"policer": 15.0, "queue": 4.0}.get(cell.test, 0.0)
+    spec = spec_of(cell, start + 3 + more + 1.3 * 10e6 * 8 / 0.01 / cell.rate)
     at = {
         "route": list(range(hops)),
         "return_route": list(range(2 * hops - 1, hops - 1, -1)),

@@ -10,7 +10,7 @@ from evaluation.parts import RESULTS, write_parts
 from evaluation.path_tests.cells import LOADS, PATHS, RATES, TARGETS, TRAFFICS, Judged, Test
 
 PAGE = "path-tests.md"
-COMMAND = "python -m evaluation.path_tests --measure"
+COMMAND = "python -m evaluation.path_tests --measure --part 2"
 
 
 def summary(test: Test, found: Sequence[Judged]) -> str:

@@ -3,7 +3,7 @@
 //! the path (SLoPS: Jain and Dovrolis, SIGCOMM 2002).
 
 use crate::budget::Budget;
-use crate::dispersion::{groups, mean_and_error, Group};
+use crate::dispersion::{groups, Group};
 use crate::estimate::{Estimate, Estimator, Next, Outcome};
 use crate::first_capacity::FirstCapacity;
 use crate::settings::Settings;
@@ -12,29 +12,35 @@ use crate::trend::{trend, Trend};
 use link::random::{stream_seed, Random};
 
 /// Groups of a train, and trains.
-const GROUPS: usize = 50;
-const GROUP_TRAINS: usize = 8;
+const GROUPS: usize = 60;
+const GROUP_TRAINS: usize = 3;
+/// Groups before each stream: cross traffic changes while the streams take their time.
+const GROUPS_BETWEEN: usize = 7;
 /// Packets of a group, unless stamps are coarse.
-const GROUP_PACKETS: usize = 3;
-const MAX_GROUP: usize = 60;
+const GROUP_PACKETS: usize = 2;
+const MAX_GROUP: usize = 40;
+/// Long groups in place of the second search, where streams tell nothing, and their packets: bursts of cross traffic
+/// come seldom between two packets, and many at once.
+const LONG: usize = 80;
+const LONG_PACKETS: usize = 24;
 /// Packets of a stream.
 const STREAM_PACKETS: usize = 48;
-/// Streams that check the groups, and their rate as a share of what the groups give.
-const CHECKS: usize = 12;
-const CHECK_RATE: f64 = 0.8;
-/// Rising checks, of all, from which on the tight link is taken for another than the narrow one.
-const OTHER_TIGHT: f64 = 0.7;
 /// Streams of a search over all rates, then of one around what it found; half the width of that, of the capacity.
 const WIDE: usize = 24;
 const CLOSE: usize = 40;
 const CLOSE_WIDTH: f64 = 0.25;
 
+/// Difference of groups and streams from which on the streams count, of the capacity.
+const DIFFERENCE: f64 = 0.06;
+/// Streams that no available bandwidth explains, of all, from which on they count for nothing beside the groups.
+const MAX_MISFIT: f64 = 0.12;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Groups,
-    Checks,
     Wide,
     Close,
+    Long,
 }
 
 /// The estimator of `available`.
@@ -47,9 +53,10 @@ pub struct Available {
     sizes: Vec<usize>,
     sent: Option<Train>,
     trains: usize,
-    /// Of each group, available bandwidth as a share of the capacity.
-    by_groups: Vec<f64>,
-    checks: Vec<Trend>,
+    /// Of each group, what crossed meanwhile and what the line could carry, bits.
+    by_groups: Vec<(f64, f64)>,
+    /// Groups of the first trains of which two packets arrived.
+    arrived: usize,
     /// Rates of the streams of the train that is on its way, bit/s.
     rates: Vec<f64>,
     wide: Vec<(f64, Trend)>,
@@ -71,7 +78,7 @@ impl Available {
             sent: None,
             trains: 0,
             by_groups: vec![],
-            checks: vec![],
+            arrived: 0,
             rates: vec![],
             wide: vec![],
             close: vec![],
@@ -89,23 +96,36 @@ impl Available {
     }
 
     /// Groups of `sizes[i]` packets `gaps[i]` ns apart, each with its rest after it.
-    fn spaced(&mut self, sizes: Vec<usize>, gaps: &[u64]) -> Train {
+    fn spaced(&mut self, parts: Vec<(usize, u64)>) -> Train {
         let mut offsets_ns = vec![];
         let mut at = 0;
-        for (&size, &gap) in sizes.iter().zip(gaps) {
+        for &(size, gap) in &parts {
             offsets_ns.extend((0..size as u64).map(|place| at + place * gap));
             let span = (size as u64 - 1) * gap;
             let mean = self.budget.time_of_ns(size as u64 * u64::from(self.settings.packet_bytes), 100_000);
             at += span + mean.saturating_sub(span) / 2 + self.random.exponential(mean.saturating_sub(span) / 2);
         }
-        self.sizes = sizes;
+        self.sizes = parts.into_iter().map(|(size, _)| size).collect();
         Train { offsets_ns, ..Train::even(0, self.settings.packet_bytes, 0) }
     }
 
+    /// Packets of a group and the time between them, ns.
+    fn group(&self) -> (usize, u64) {
+        let gap_ns = (self.bits() * 1e9 / self.capacity_bps()) as u64;
+        let step = self.capacity.stamp_step_ns;
+        let for_stamps = if step > 1 { 40 * step / gap_ns.max(1) } else { 0 };
+        ((1 + for_stamps as usize).clamp(GROUP_PACKETS, MAX_GROUP), gap_ns)
+    }
+
     fn streams(&mut self, rates: Vec<f64>) -> Train {
-        let gaps: Vec<u64> = rates.iter().map(|rate| (self.bits() * 1e9 / rate) as u64).collect();
+        let group = self.group();
+        let parts = rates.iter().flat_map(|rate| {
+            let stream = (STREAM_PACKETS, (self.bits() * 1e9 / rate) as u64);
+            [vec![group; GROUPS_BETWEEN], vec![stream]].concat()
+        });
+        let parts = parts.collect();
         self.rates = rates;
-        self.spaced(vec![STREAM_PACKETS; gaps.len()], &gaps)
+        self.spaced(parts)
     }
 
     /// Rates spread evenly over a range, each at random within its part, in random order.
@@ -126,19 +146,16 @@ impl Available {
         let capacity = self.capacity_bps();
         match self.stage {
             Stage::Groups => {
-                let gap_ns = (self.bits() * 1e9 / capacity) as u64;
-                let step = self.capacity.stamp_step_ns;
-                let for_stamps = if step > 1 { 40 * step / gap_ns.max(1) } else { 0 };
-                let size = (1 + for_stamps as usize).clamp(GROUP_PACKETS, MAX_GROUP);
-                self.spaced(vec![size; GROUPS], &[gap_ns; GROUPS])
-            }
-            Stage::Checks => {
-                let rate = CHECK_RATE * mean_and_error(&self.by_groups).0 * capacity;
-                self.streams(vec![rate; CHECKS])
+                let group = self.group();
+                self.spaced(vec![group; GROUPS])
             }
             Stage::Wide => {
                 let rates = self.spread(0.0, capacity, WIDE);
                 self.streams(rates)
+            }
+            Stage::Long => {
+                let (size, gap_ns) = self.group();
+                self.spaced(vec![(size.max(LONG_PACKETS), gap_ns); LONG])
             }
             Stage::Close => {
                 let (low, high) = self.close_range();
@@ -148,64 +165,88 @@ impl Available {
         }
     }
 
+    /// Streams that no available bandwidth explains, of all: the least number of those that rise below it or are steady
+    /// above. Cross traffic whose bursts last longer than a stream makes many.
+    fn misfit(&self) -> f64 {
+        let mut all = [self.wide.clone(), self.close.clone()].concat();
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let rises: Vec<f64> = all.iter().map(|&(_, trend)| rising_share(&[trend])).collect();
+        let mut wrong = rises.iter().map(|rises| 1.0 - rises).sum::<f64>();
+        let mut least = wrong;
+        for rises in &rises {
+            wrong += 2.0 * rises - 1.0;
+            least = least.min(wrong);
+        }
+        least / rises.len().max(1) as f64
+    }
+
     fn close_range(&self) -> (f64, f64) {
         let capacity = self.capacity_bps();
         let middle = capacity * steady_share(&self.wide);
         ((middle - CLOSE_WIDTH * capacity).max(0.0), (middle + CLOSE_WIDTH * capacity).min(capacity))
     }
 
-    fn handle_groups(&mut self, now_ns: u64, all: &[Group]) {
+    fn add_group(&mut self, group: &Group) {
         let (capacity, bits) = (self.capacity_bps(), self.bits());
+        let (count, dispersion) = (group.arrived.len(), group.dispersion_ns());
+        if count < 2 {
+            // A queue that is full leaves nothing.
+            let carried = bits * (group.sent - 1) as f64;
+            return self.by_groups.push((carried, carried));
+        }
+        let span = group.arrived[count - 1].offset_ns - group.arrived[0].offset_ns;
+        if dispersion <= 0 || span == 0 {
+            return;
+        }
+        // Bits that the line sent between its first and last packet, less the group's own, came meanwhile.
+        let crossed = capacity * dispersion as f64 / 1e9 - bits * (count - 1) as f64;
+        self.by_groups.push((crossed, capacity * span as f64 / 1e9));
+    }
+
+    fn handle_groups(&mut self, now_ns: u64, all: &[Group]) {
         for group in all {
-            let (count, dispersion) = (group.arrived.len(), group.dispersion_ns());
-            if count < 2 || dispersion <= 0 || group.span_ns == 0 {
-                continue;
-            }
-            // Bits that the line sent between its first and last packet, less the group's own, came meanwhile.
-            let crossed = capacity * dispersion as f64 / 1e9 - bits * (count - 1) as f64;
-            let span = group.arrived[count - 1].offset_ns - group.arrived[0].offset_ns;
-            self.by_groups.push(1.0 - crossed * 1e9 / span as f64 / capacity);
+            self.arrived += usize::from(group.arrived.len() >= 2);
+            self.add_group(group);
         }
         self.trains += 1;
         if self.trains < GROUP_TRAINS {
             return;
         }
-        let asked = GROUPS * GROUP_TRAINS;
-        if self.by_groups.len() * 2 < asked {
-            let arrived = self.by_groups.len();
+        let (arrived, asked) = (self.arrived, GROUPS * GROUP_TRAINS);
+        if arrived * 4 < asked {
             return self.refuse(now_ns, format!("only {arrived} of {asked} groups arrived"));
         }
-        let (mean, _) = mean_and_error(&self.by_groups);
-        if mean < 0.1 {
-            return self.conclude(now_ns);
-        }
-        self.stage = Stage::Checks;
+        self.stage = Stage::Wide;
     }
 
     fn handle_streams(&mut self, now_ns: u64, all: &[Group]) {
+        let bits = self.bits();
         // A stream that the sender could not send at its rate says nothing of it.
         let kept = |&(group, rate): &(&Group, f64)| {
-            let sent = self.bits() * (group.sent.max(2) - 1) as f64 * 1e9 / group.span_ns.max(1) as f64;
+            let sent = bits * (group.sent.max(2) - 1) as f64 * 1e9 / group.span_ns.max(1) as f64;
             group.sent == STREAM_PACKETS && (sent / rate - 1.0).abs() < 0.05
         };
-        let found: Vec<(f64, Trend)> =
-            all.iter().zip(self.rates.clone()).filter(kept).map(|(group, rate)| (rate, trend(group))).collect();
+        let is_stream = |place: usize| place % (GROUPS_BETWEEN + 1) == GROUPS_BETWEEN;
+        let (streams, between): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|&(place, _)| is_stream(place));
+        for (_, group) in between {
+            self.add_group(group);
+        }
+        let found: Vec<(f64, Trend)> = streams
+            .into_iter()
+            .map(|(_, group)| group)
+            .zip(self.rates.clone())
+            .filter(kept)
+            .map(|(group, rate)| (rate, trend(group)))
+            .collect();
         if found.len() * 2 < self.rates.len() {
             let (kept, sent) = (found.len(), self.rates.len());
             return self.refuse(now_ns, format!("the sender kept the rate of only {kept} of {sent} streams"));
         }
         match self.stage {
-            Stage::Groups => {}
-            Stage::Checks => {
-                self.checks = found.iter().map(|&(_, trend)| trend).collect();
-                if rising_share(&self.checks) < OTHER_TIGHT {
-                    return self.conclude(now_ns);
-                }
-                self.stage = Stage::Wide;
-            }
+            Stage::Groups | Stage::Long => {}
             Stage::Wide => {
                 self.wide = found;
-                self.stage = Stage::Close;
+                self.stage = if self.misfit() > MAX_MISFIT { Stage::Long } else { Stage::Close };
             }
             Stage::Close => {
                 self.close = found;
@@ -223,27 +264,51 @@ impl Available {
         self.capacity.cost_with(self.budget.cost(now_ns))
     }
 
+    /// What the streams say, and half of its interval, bit/s; None: they contradict each other.
+    fn by_streams(&self) -> Option<(f64, f64)> {
+        if self.close.is_empty() || self.misfit() > MAX_MISFIT {
+            return None;
+        }
+        let capacity = self.capacity_bps();
+        let (low, high) = self.close_range();
+        let below = rising_share(&trends(&self.wide, |rate| rate < low));
+        let above = steady_share(&filtered(&self.wide, |rate| rate > high));
+        let share = steady_share(&self.close);
+        let value = low * (1.0 - below) + (high - low) * share + (capacity - high) * above;
+        let deviation = libm::sqrt(share * (1.0 - share) / self.close.len() as f64);
+        Some((value, (1.96 * deviation * (high - low)).max(0.02 * capacity)))
+    }
+
     fn conclude(&mut self, now_ns: u64) {
         let capacity = self.capacity_bps();
-        let (mean, error) = mean_and_error(&self.by_groups);
-        let groups = mean.clamp(0.0, 1.0) * capacity;
-        let mut notes = vec![format!("{} groups at {:.1} Mbit/s", self.by_groups.len(), capacity / 1e6)];
-        let (value, half) = if self.close.is_empty() {
-            (groups, (1.96 * error).max(0.01) * capacity)
-        } else {
-            let (low, high) = self.close_range();
-            let below = rising_share(&trends(&self.wide, |rate| rate < low));
-            let above = steady_share(&filtered(&self.wide, |rate| rate > high));
-            let share = steady_share(&self.close);
-            let value = low * (1.0 - below) + (high - low) * share + (capacity - high) * above;
-            notes.push(format!("{} streams of {STREAM_PACKETS} packets", self.wide.len() + self.close.len()));
-            let deviation = libm::sqrt(share * (1.0 - share) / self.close.len() as f64);
-            let half = (1.96 * deviation * (high - low)).max(0.02 * capacity);
-            if value < groups - half {
-                notes.push("a link with less available bandwidth than the narrow one is tight".to_owned());
-                (value, half)
-            } else {
-                (groups, (1.96 * error).max(0.01) * capacity)
+        let carried = self.by_groups.iter().map(|group| group.1).sum::<f64>().max(1.0);
+        let crossed = self.by_groups.iter().map(|group| group.0).sum::<f64>() / carried;
+        let squares = self.by_groups.iter().map(|group| (group.0 - crossed * group.1) * (group.0 - crossed * group.1));
+        let error = libm::sqrt(squares.sum()) / carried;
+        let groups = (1.0 - crossed).clamp(0.0, 1.0) * capacity;
+        let (groups_mbps, streams) = (groups / 1e6, self.wide.len() + self.close.len());
+        let mut notes =
+            vec![format!("{} groups at {:.1} Mbit/s give {groups_mbps:.1}", self.by_groups.len(), capacity / 1e6)];
+        let of_groups = 1.96 * error * capacity;
+        let misfit = 100.0 * self.misfit();
+        let (value, half) = match self.by_streams() {
+            Some((value, half)) => {
+                let by_streams = value / 1e6;
+                notes.push(format!("{streams} streams of {STREAM_PACKETS} packets give {by_streams:.1}"));
+                // The groups are exact where the narrow link is the tight one, and no other is loaded.
+                if (groups - value).abs() < DIFFERENCE * capacity {
+                    (groups, of_groups.max(0.02 * capacity).max((groups - value).abs()))
+                } else {
+                    notes.push("more than the narrow link is loaded: the streams count".to_owned());
+                    (value, half)
+                }
+            }
+            None => {
+                notes.push(format!(
+                    "cross traffic comes in bursts ({misfit:.0} % of {streams} streams contradict the others): where the tight link is not the narrow one, this is not its available bandwidth"
+                ));
+                // Bursts on other hops make gaps longer on average.
+                (groups, of_groups + 0.05 * capacity)
             }
         };
         if self.late > 0 {
@@ -310,6 +375,12 @@ impl Estimator for Available {
         let all = groups(&train, &self.sizes, report);
         match self.stage {
             Stage::Groups => self.handle_groups(now_ns, &all),
+            Stage::Long => {
+                for group in &all {
+                    self.add_group(group);
+                }
+                self.conclude(now_ns);
+            }
             _ => self.handle_streams(now_ns, &all),
         }
     }

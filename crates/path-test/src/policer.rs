@@ -1,4 +1,4 @@
-//! Policers and shapers told from plain links: trains at the capacity's rate, each three times the one before.
+//! Policers and shapers told from plain links: trains at the capacity's rate, each twice the one before.
 //!
 //! Behind a policer, packets are lost once the bucket is empty, while delays stay as they are, and what arrives has the
 //! bucket's rate (Flach et al., SIGCOMM 2016). Behind a shaper the rate steps down to the bucket's without loss, and
@@ -13,15 +13,23 @@ use crate::train::{Train, TrainReport};
 
 /// Packets of the first train, and how much longer the next is.
 const FIRST_TRAIN: usize = 32;
-const LONGER: usize = 3;
+const LONGER: usize = 2;
 /// Rate of the trains, as a share of the capacity: an idle plain link passes it without a queue.
 const RATE: f64 = 0.95;
 /// Packets after the bucket is empty, and lost ones, that tell its rate.
 const MIN_AFTER: usize = 40;
 const MIN_LOST: usize = 5;
+/// Packets before a shaper's bucket is empty: cross traffic that overloads the line makes delays rise sooner.
+const MIN_BEFORE: usize = 100;
+/// Lost packets, of all, above which a train that shows no bucket is no plain link's.
+const MAX_LOST: f64 = 0.1;
 /// A bucket's rate is at most this share of the train's; two trains agree within this share.
 const SLOWER: f64 = 0.9;
 const AGREE: f64 = 0.1;
+/// Two trains agree on the bucket's size within this share.
+const AGREE_ON_BURST: f64 = 0.2;
+/// Rest after a train, in its times, in which a bucket fills up again.
+const REST: u64 = 5;
 
 /// A token bucket.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -131,7 +139,7 @@ impl Policer {
         let waits = |one: &Arrived| (one.delay_ns - least) as f64 > 3.0 * packet_ns;
         let first = packets.iter().rposition(|one| !waits(one))? + 1;
         let (before, after) = packets.split_at(first);
-        if before.len() < 10 || after.len() < MIN_AFTER {
+        if before.len() < MIN_BEFORE || after.len() < MIN_AFTER {
             return None;
         }
         let parts: Vec<f64> = after.chunks(after.len() / 4).filter_map(|part| self.rate_of(part)).collect();
@@ -160,7 +168,9 @@ impl Policer {
         match (self.bucket(group), self.found) {
             (Some(bucket), Some(before)) => {
                 let agree = |a: f64, b: f64| (a / b - 1.0).abs() <= AGREE;
-                if bucket.policer == before.policer && agree(bucket.rate_bps, before.rate_bps) {
+                let largest = bucket.burst_bytes.max(before.burst_bytes).max(f64::from(self.settings.packet_bytes));
+                let same_burst = (bucket.burst_bytes - before.burst_bytes).abs() <= AGREE_ON_BURST * largest;
+                if bucket.policer == before.policer && agree(bucket.rate_bps, before.rate_bps) && same_burst {
                     return self.conclude(now_ns, before, bucket);
                 }
                 self.found = Some(bucket);
@@ -176,6 +186,13 @@ impl Policer {
         let bytes = self.packets as u64 * u64::from(self.settings.packet_bytes);
         if bytes > self.max_train_bytes() {
             let lost = group.sent - group.arrived.len();
+            if lost as f64 > MAX_LOST * group.sent as f64 {
+                let sent = group.sent;
+                return self.refuse(
+                    now_ns,
+                    format!("{lost} of {sent} packets were lost: too few arrived to tell a policer from a full queue"),
+                );
+            }
             let (sent, rate) = (bytes / LONGER as u64, self.rate_bps() / 1e6);
             let note =
                 format!("no token bucket was seen: of {sent} bytes at {rate:.1} Mbit/s, {lost} packets were lost");
@@ -215,7 +232,7 @@ impl Estimator for Policer {
         }
         let train = Train::even(self.packets as u32, self.settings.packet_bytes, self.gap_ns());
         self.sent = Some(train.clone());
-        self.budget.send(self.capacity.rest_until_ns().max(now_ns), train)
+        self.budget.send_soon(self.capacity.rest_until_ns().max(now_ns), train, REST)
     }
 
     fn handle_report(&mut self, now_ns: u64, report: &TrainReport) {

@@ -27,15 +27,26 @@ const BURSTS: usize = 3;
 /// Packets lost in a burst that overflowed the queue, at least, and of all.
 const MIN_LOST: usize = 3;
 const MIN_LOST_SHARE: f64 = 0.03;
+/// The delay at losses is the one that this share of them does not exceed.
+const AT_LOSS: f64 = 0.33;
+/// Two clocks drift apart by less, per ns.
+const MAX_SKEW: f64 = 5e-5;
 /// Losses at less than this share of the longest wait are not of a full queue.
 const FULL: f64 = 0.6;
 const MAX_EARLY: f64 = 0.35;
+/// Waits at the last losses of a burst, of those at its first ones, below which the queue was not full.
+const FALLING: f64 = 0.8;
 
 /// A burst that overflowed the queue.
 #[derive(Clone, Copy, Debug)]
 struct Overflow {
-    /// Longest wait, ns.
-    longest_ns: f64,
+    /// Its time, ns, and its least delay, by the two clocks.
+    at_ns: u64,
+    least_ns: i64,
+    /// Delay at losses, where the queue is full: that which a third of them do not exceed, as other queues of the path
+    /// add to it. Longest delay.
+    at_loss_ns: i64,
+    longest_ns: i64,
     lost: usize,
     /// Losses while the queue was not near full.
     early: usize,
@@ -124,18 +135,27 @@ impl Queue {
             }
             return;
         }
-        let waits: Vec<f64> = burst.arrived.iter().map(|one| (one.delay_ns - least) as f64).collect();
-        let longest_ns = waits.iter().copied().fold(0.0, f64::max);
-        // Of each loss the wait of the packet before it.
-        let mut early = 0;
-        let mut before = None;
-        for (one, wait) in burst.arrived.iter().zip(&waits) {
-            let missing = before.map_or(one.place, |(place, _): (usize, f64)| one.place - place - 1);
-            let at_loss = before.map_or(0.0, |(_, wait)| wait);
-            early += if at_loss < FULL * longest_ns && *wait < FULL * longest_ns { missing } else { 0 };
-            before = Some((one.place, *wait));
+        let longest = burst.arrived.iter().map(|one| one.delay_ns).max().unwrap_or(least);
+        let full = least + ((longest - least) as f64 * FULL) as i64;
+        // Of each loss the delay of the packet before it.
+        let (mut early, mut at_losses) = (0, vec![]);
+        for pair in burst.arrived.windows(2) {
+            let missing = pair[1].place - pair[0].place - 1;
+            if missing > 0 && pair[0].delay_ns >= full {
+                at_losses.push((pair[0].delay_ns - least) as f64);
+            } else if pair[1].delay_ns < full {
+                early += missing;
+            }
         }
-        self.overflows.push(Overflow { longest_ns, lost, early });
+        // Behind a policer the queue empties while it drops; one that is full stays full.
+        let third = at_losses.len() / 3;
+        let median = |part: &[f64]| quantile(&mut part.to_vec(), 0.5);
+        if third > 0 && median(&at_losses[2 * third..]) < FALLING * median(&at_losses[..third]) {
+            early = lost;
+        }
+        let at_loss_ns = if at_losses.is_empty() { longest } else { least + quantile(&mut at_losses, AT_LOSS) as i64 };
+        let at_ns = burst.begin_ns;
+        self.overflows.push(Overflow { at_ns, least_ns: least, at_loss_ns, longest_ns: longest, lost, early });
         if self.overflows.len() >= BURSTS {
             self.conclude(now_ns);
         }
@@ -155,8 +175,14 @@ impl Queue {
         let packet = f64::from(self.settings.packet_bytes);
         let lost: usize = self.overflows.iter().map(|one| one.lost).sum();
         let early: usize = self.overflows.iter().map(|one| one.early).sum();
-        let mut longest: Vec<f64> = self.overflows.iter().map(|one| one.longest_ns).collect();
-        let most = quantile(&mut longest, 1.0);
+        // The empty path's delay may have been seen before another burst.
+        let least = |at: u64| {
+            let seen = |one: &Overflow| one.least_ns as f64 + MAX_SKEW * at.abs_diff(one.at_ns) as f64;
+            self.overflows.iter().map(seen).fold(f64::INFINITY, f64::min)
+        };
+        let wait = |one: &Overflow| one.at_loss_ns as f64 - least(one.at_ns).min(one.least_ns as f64);
+        let mut waits: Vec<f64> = self.overflows.iter().map(wait).collect();
+        let most = self.overflows.iter().map(|one| (one.longest_ns - one.least_ns) as f64).fold(0.0, f64::max);
         if most < 1.5 * self.packet_ns() as f64 {
             return self.refuse(
                 now_ns,
@@ -172,21 +198,22 @@ impl Queue {
                 format!("{early} of {lost} losses came while the queue was not full: it drops early, or a policer or the line does"),
             );
         }
-        let middle = quantile(&mut longest, 0.5);
-        let (_, error) = mean_and_error(&longest);
-        // The packet that finds the last room waits for those before it and for the rest of the one being sent.
+        let middle = quantile(&mut waits, 0.5);
+        let (_, error) = mean_and_error(&waits);
+        // The packet before a loss waits for those before it and the rest of the one being sent; with it, less than one
+        // packet's room is left.
         let bytes = |wait_ns: f64| capacity / 8e9 * wait_ns;
-        let value = bytes(most) + packet / 2.0;
-        let half = (1.96 * bytes(error)).max(packet).max(0.03 * value);
-        let delay = most / 1e9;
+        let value = bytes(middle) + packet;
+        let half = (1.96 * bytes(error)).max(1.5 * packet).max(0.05 * value);
+        let delay = middle / 1e9;
         let delay_half = half / value * delay;
         let estimates = vec![
             Estimate { quantity: "queue_bytes", value, low: (value - half).max(0.0), high: value + half },
             Estimate { quantity: "queue_delay_s", value: delay, low: delay - delay_half, high: delay + delay_half },
         ];
         let mut notes = vec![format!("{} bursts of {} packets lost {lost}", self.overflows.len(), self.burst)];
-        if middle < 0.8 * most {
-            notes.push("the longest waits of the bursts differ by more than a fifth".to_owned());
+        if quantile(&mut waits, 0.0) < 0.8 * quantile(&mut waits, 1.0) {
+            notes.push("the waits of the bursts differ by more than a fifth".to_owned());
         }
         self.outcome = Some(Outcome { estimates, refused: None, notes, cost: self.cost(now_ns) });
     }

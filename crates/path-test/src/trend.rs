@@ -14,7 +14,9 @@ pub enum Trend {
 }
 
 /// Share of lost packets from which on a stream overloads the path.
-const LOST: f64 = 0.1;
+const LOST: f64 = 0.03;
+/// Least rise, as a share of the stream's duration: two clocks differ by less, and so does what a reader may neglect.
+const LEAST_RISE: f64 = 0.005;
 /// Pairwise comparison and pairwise difference test: above the first it rises, below the second it does not.
 const COMPARISON: (f64, f64) = (0.66, 0.54);
 const DIFFERENCE: (f64, f64) = (0.55, 0.45);
@@ -34,11 +36,12 @@ pub fn trend(stream: &Group) -> Trend {
     let medians: Vec<i64> = stream.arrived.chunks_exact(part).map(median).collect();
     let steps: Vec<i64> = medians.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let moved: i64 = steps.iter().map(|step| step.abs()).sum();
-    if moved == 0 {
+    let rise = steps.iter().sum::<i64>() as f64;
+    if moved == 0 || rise < LEAST_RISE * stream.span_ns as f64 {
         return Trend::Steady;
     }
     let comparison = steps.iter().filter(|&&step| step > 0).count() as f64 / steps.len() as f64;
-    let difference = steps.iter().sum::<i64>() as f64 / moved as f64;
+    let difference = rise / moved as f64;
     let says = |value: f64, (rises, steady): (f64, f64)| i32::from(value > rises) - i32::from(value < steady);
     match says(comparison, COMPARISON) + says(difference, DIFFERENCE) {
         1.. => Trend::Rises,

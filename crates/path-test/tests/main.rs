@@ -1,5 +1,7 @@
 //! STAMP's packets, reflector and sender, and estimators, over paths whose truth is known.
 
+mod estimators;
+mod exact_line;
 mod hops;
 mod line;
 mod mtu;

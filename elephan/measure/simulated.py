@@ -1,0 +1,45 @@
+"""A path test in the simulator: beside the traffic of a scenario's first run, with the truth (`--in SCENARIO.toml`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elephan.core import native
+from elephan.errors import InputError
+from elephan.scenario import expand, load
+
+START_S = 1.0
+"""When the test begins: traffic has then been there for a while."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a path test in the simulator gave."""
+
+    outcome: dict[str, Any]
+    """As of a test on a real path: `estimates`, `refused`, `notes`, `cost`."""
+    truth: dict[str, Any]
+    """`capacity_bps`, `available_bps`, `queue_bytes` of the path while the test ran, and each of its `links`."""
+
+
+def simulate_test(
+    scenario: Path | str, test: Mapping[str, Any], *, overrides: Sequence[str] = (), start_s: float = START_S
+) -> Simulated:
+    """Run a path test beside the first run of a scenario, on the route of its first flow, from `start_s` on.
+
+    `test` has the keys of a train test: `{"test": "capacity", "packet_bytes": 1500}`. Raises `ScenarioError` for a
+    scenario that cannot run, `InputError` for a wrong test or a run that ends before it.
+    """
+    spec = expand(load(scenario, overrides))[0].to_spec()
+    # The test ends the run; flows that are done earlier do not.
+    spec["stop_when_done"] = False
+    at = {"start_ns": round(start_s * 1e9)}
+    try:
+        found = json.loads(native.simulate_path_test(json.dumps(spec), json.dumps(dict(test)), json.dumps(at)))
+    except ValueError as wrong:
+        raise InputError(f"{scenario}: {wrong}") from wrong
+    return Simulated(found["outcome"], found["truth"])
