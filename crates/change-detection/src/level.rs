@@ -21,6 +21,8 @@ const LONGEST: usize = WINDOWS[WINDOWS.len() - 1];
 const MEMORIES: [f64; 3] = [8.0, 32.0, 128.0];
 /// The mean before a window holds so many samples at least, or the window waits.
 const LEAST_BEFORE: f64 = 12.0;
+/// The tails are kept every so many samples, and a change takes them back to those of once or twice as many ago.
+const EARLIER: f64 = 16.0;
 /// Values of a statistic that its tail is learned from before it may report.
 const LEAST_LEARNED: u32 = 200;
 /// Days of data until the first report, and until the pattern of a week is known.
@@ -59,6 +61,8 @@ struct Before {
     means: [[f64; CURVES]; MEMORIES.len()],
     samples: f64,
     tails: [Tail; MEMORIES.len()],
+    /// The tails of some samples ago, and those that will be: a change is not part of what is usual.
+    earlier: [[Tail; MEMORIES.len()]; 2],
 }
 
 /// A change that lasts.
@@ -139,8 +143,8 @@ struct Exceeding {
 
 impl Level {
     pub(crate) fn new() -> Self {
-        let before =
-            Before { means: [[0.0; CURVES]; MEMORIES.len()], samples: 0.0, tails: [Tail::NEW; MEMORIES.len()] };
+        let tails = [Tail::NEW; MEMORIES.len()];
+        let before = Before { means: [[0.0; CURVES]; MEMORIES.len()], samples: 0.0, tails, earlier: [tails; 2] };
         Self {
             started: false,
             profile: Profile::new(),
@@ -193,7 +197,7 @@ impl Level {
         }
         let from_benchmark = self.distance(WINDOWS[0]);
         if let Some(agreed) = config.agreed {
-            self.learn(config, local_s, spread);
+            self.learn(config, spread);
             return self.judge_agreed(config, agreed);
         }
         if let Some(found) = self.follow_lasting(config, at_s, spread) {
@@ -203,7 +207,7 @@ impl Level {
             return self.report(config, &found);
         }
         if self.lasting.is_none() {
-            self.learn(config, local_s, spread);
+            self.learn(config, spread);
             return self.judge_drift(config, at_s, from_benchmark);
         }
         None
@@ -266,6 +270,10 @@ impl Level {
         let budget = config.false_alarms_per_month * config.period_s / (30.0 * 86_400.0) / 3.0;
         let slowest = 0.003 * (config.period_s / 60.0).min(1.0);
         let mut found: Option<Exceeding> = None;
+        let before = &mut self.befores[index];
+        if before.samples % EARLIER == 0.0 {
+            before.earlier = [before.earlier[1], before.tails];
+        }
         for memory in 0..MEMORIES.len() {
             let before = &mut self.befores[index];
             let mut differences = moves;
@@ -277,7 +285,7 @@ impl Level {
             let difference = nearest(&differences);
             let statistic = difference.abs() / spread;
             let tail = &mut before.tails[memory];
-            let apart = difference.abs() >= least && statistic > tail.q99();
+            let apart = difference.abs() >= least && statistic > tail.q95();
             let excess = if apart { statistic / (young * tail.threshold(budget)) } else { 0.0 };
             if self.lasting.is_none() {
                 tail.learn(statistic, slowest);
@@ -295,13 +303,14 @@ impl Level {
         found
     }
 
-    fn learn(&mut self, config: &Config, local_s: f64, spread: f64) {
-        let level = self.recent[self.recent.len() - 1].curves[OWN] + self.locations(WINDOWS[0])[OWN];
-        let sample = self.recent[self.recent.len() - 1];
-        let around = self.befores[0].means[1][OWN];
-        let deviation = (sample.value - sample.curves[OWN] - around).abs();
+    /// Learns the median of five samples as the level at the third: it neither lags nor rounds the pattern's edges.
+    fn learn(&mut self, config: &Config, spread: f64) {
+        let centre = self.recent[self.recent.len() - 1 - WINDOWS[0] / 2];
+        let level = centre.curves[OWN] + self.locations(WINDOWS[0])[OWN];
         let clip = if self.profile.days() < FIRST_DAYS { f64::INFINITY } else { CLIP * spread };
-        self.profile.learn(local_s, level, deviation.min(clip), 86_400.0 / config.period_s);
+        let around = centre.curves[OWN] + self.befores[0].means[1][OWN];
+        let deviation = (centre.value - around).abs().min(clip);
+        self.profile.learn(centre.at_s + config.utc_offset_s, level, deviation, 86_400.0 / config.period_s);
     }
 
     fn report(&mut self, config: &Config, found: &Exceeding) -> Option<Found> {
@@ -368,6 +377,8 @@ impl Level {
         for before in &mut self.befores {
             before.means = [locations; MEMORIES.len()];
             before.samples = 0.0;
+            before.tails = before.earlier[0];
+            before.earlier[1] = before.earlier[0];
         }
     }
 
