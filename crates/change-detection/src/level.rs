@@ -30,9 +30,12 @@ const FIRST_DAYS: f64 = 1.0;
 const YOUNG_DAYS: f64 = 7.0;
 /// Factor of the thresholds until then.
 const YOUNG: f64 = 1.5;
-/// The nearer half of the samples beyond lie so near to each other: in spreads, or in parts of the difference.
+/// Of the shortest window, the nearer samples beyond lie so near to each other: in spreads, or in parts of the
+/// difference.
 const SCATTER_SPREADS: f64 = 6.0;
-const SCATTER_PART: f64 = 0.4;
+const SCATTER_PART: f64 = 0.25;
+/// The own kind of day does not fit where samples lie so far off on average, in parts of `Config::change`.
+const MISFIT_PART: f64 = 0.25;
 /// Part of `Config::change` that a difference has at least, to be reported.
 const LEAST_PART: f64 = 0.5;
 /// A level that lies so near the benchmark again, in parts of the change, has recovered.
@@ -292,7 +295,7 @@ impl Level {
             }
             let scatter = if difference > 0.0 { scatter.0 } else { scatter.1 };
             if excess > 1.0
-                && scatter <= (SCATTER_SPREADS * spread).max(SCATTER_PART * difference.abs())
+                && (index > 0 || scatter <= (SCATTER_SPREADS * spread).max(SCATTER_PART * difference.abs()))
                 && days >= FIRST_DAYS
                 && tail.seen() >= LEAST_LEARNED
                 && found.as_ref().is_none_or(|best| excess > best.excess)
@@ -318,7 +321,9 @@ impl Level {
         let locations = self.locations(window);
         // The kind of day that fitted best until now: a holiday is like a weekend.
         let means = &self.befores[found.window].means[MEMORIES.len() - 1];
-        let fits = if means[OWN].abs() <= 1.5 * means[OTHER].abs() { 0 } else { KIND };
+        let misfit = means[OWN].abs();
+        let other_fits = misfit > 1.5 * means[OTHER].abs() && misfit > MISFIT_PART * libm::log(1.0 + config.change);
+        let fits = if other_fits { KIND } else { 0 };
         let from_benchmark = nearest(&locations[fits..fits + KIND]);
         let newest = self.recent[self.recent.len() - 1];
         let before = newest.curves[OWN] + self.befores[found.window].means[found.memory][OWN];
@@ -450,7 +455,7 @@ impl Level {
         let gain = |time_s: f64| (config.period_s / time_s).min(1.0);
         self.slow += gain(SLOW_S) * (from_benchmark - self.slow);
         let usual = (1.0 / self.slow_samples).max(gain(SLOW_USUAL_S));
-        let least = 2.0 * LEAST_PART * 0.75 * libm::log(1.0 + config.change);
+        let least = libm::log(1.0 + config.change);
         if self.slow.abs() > least.max(SLOW_TIMES * self.slow_usual) {
             let newest = self.recent[self.recent.len() - 1];
             let before = newest.curves[OWN];

@@ -1,0 +1,2 @@
+def run_all(seed, methods):
+    return []
