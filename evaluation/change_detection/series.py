@@ -113,7 +113,7 @@ def noise(rng: np.random.Generator, count: int, period_s: int) -> Floats:
 
 def changes(rng: np.random.Generator, count: int, period_s: int, first_day: int, worse_up: bool) -> list[Label]:
     """Draw changes of 20 %, each lasting between 6 h and 30 h, with two days or more between them."""
-    labels = []
+    labels: list[Label] = []
     at = first_day * DAY_S + rng.uniform(0, 2 * DAY_S)
     while True:
         length = rng.uniform(6 * 3600, 30 * 3600)

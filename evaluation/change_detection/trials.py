@@ -49,7 +49,7 @@ class Result:
     false_between: int
     """Alarms between changes, in 60 days with changes."""
     delays: tuple[int | None, ...]
-    """Of each change: samples from its first to the one that found it, both counted; None: not found while it lasted."""
+    """Of each change: samples from its first to the one that found it, both counted; None: not while it lasted."""
 
 
 def delays(judged: Series, found: Sequence[int]) -> tuple[tuple[int | None, ...], int]:
