@@ -50,14 +50,14 @@ class Series:
 
 @dataclass
 class Path:
-    """What the series of one path have in common."""
+    """The common part of the series of one path."""
 
     period_s: int
     times: Floats
     load: Floats
     """Part of the bottleneck that others use, 0 to 1."""
     day: Floats
-    """How much busier a day is than others of its kind, as a logarithm of unit variance."""
+    """Busyness of a day beside others of its kind, as a logarithm of unit variance."""
 
 
 def smooth_steps(rng: np.random.Generator, days: int, times: Floats) -> Floats:

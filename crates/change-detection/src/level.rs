@@ -1,12 +1,12 @@
 //! Changes of a quantity's level.
 //!
-//! A sample's residual is its distance from the daily pattern. The residuals of the last 5, 8 and 12 samples are compared
-//! with an exponential mean of those before them, of three memories: noise whose neighbours are alike wants a short one,
-//! white noise a long one. How large such a difference becomes while nothing changes is learned from the path itself,
-//! which takes in heavy tails and autocorrelation, and sets the threshold.
+//! A sample's residual is its distance from the daily pattern. The residuals of the last 5, 8 and 12 samples are
+//! compared with an exponential mean of those before them, of three memories: noise whose neighbours are alike wants a
+//! short one, white noise a long one. The path itself teaches how large such a difference becomes while nothing
+//! changes. That takes in heavy tails and autocorrelation, and sets the threshold.
 
+use crate::change::{Found, Kind};
 use crate::config::{Config, Scale};
-use crate::detector::Kind;
 use crate::profile::{Profile, CURVES, KIND, OTHER, OWN};
 use crate::tail::Tail;
 use serde::{Deserialize, Serialize};
@@ -97,17 +97,6 @@ pub(crate) struct Level {
     lasting: Option<Lasting>,
     /// The agreed value is missed, since this time.
     missed_since_s: Option<f64>,
-}
-
-/// A change, levels as `Scale` has them.
-pub(crate) struct Found {
-    pub kind: Kind,
-    pub since_s: f64,
-    pub before: f64,
-    pub after: f64,
-    pub confidence: f64,
-    pub samples: u32,
-    pub note: &'static str,
 }
 
 /// Returns the median of five, else the mean of the middle half: two stray values of a side leave it alone.
@@ -377,7 +366,7 @@ impl Level {
         since_s
     }
 
-    /// What comes next is compared with the new level.
+    /// Compares the samples to come with the new level.
     fn settle_at(&mut self, locations: [f64; CURVES]) {
         for before in &mut self.befores {
             before.means = [locations; MEMORIES.len()];

@@ -14,7 +14,7 @@ pub(crate) struct Tail {
 
 /// -ln 0.05 = ln 20.
 const AT_Q95: f64 = core::f64::consts::LN_10 + core::f64::consts::LN_2;
-/// What the shape is drawn to, and with the weight of so many exceeding values.
+/// The shape before any value exceeds; it has the weight of so many exceeding values.
 const USUAL_SHAPE: f64 = 1.25;
 const USUAL_WEIGHT: f64 = 100.0;
 /// Exceeding values that are remembered; each counts as this at most.
