@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from evaluation.change_detection import simulated
 from evaluation.change_detection.methods import METHODS
 from evaluation.change_detection.trials import NOISES, TARGET_NOISE, WITHIN, Result, Trial, cost, drifts, run_all
-from evaluation.markdown import table
+from evaluation.markdown import fill, table
 from evaluation.parts import write_parts
 from evaluation.requirements import exit_code
 
@@ -110,9 +110,11 @@ def texts(results: Sequence[Result], seed: int, simulated_results: Sequence[Resu
             HEAD, [row(method, [one for one in simulated_results if one.method == method]) for method in METHODS]
         ),
         "drifts": table(["noise", "found", "median, days from its begin"], drifted),
-        "cost": f"{span_ns:.0f} ns of CPU for each sample, the call from Python included; a state has {state_bytes} "
-        f"bytes of JSON. Ten paths with six quantities at a sample per second: {60 * span_ns / 1e9 * 100:.4f} % of a "
-        "core.",
+        "cost": fill(
+            f"{span_ns:.0f} ns of CPU for each sample, the call from Python included; a state has {state_bytes} "
+            f"bytes of JSON. Ten paths with six quantities at a sample per second: {60 * span_ns / 1e9 * 100:.4f} % of a "
+            "core."
+        ),
     }
 
 
