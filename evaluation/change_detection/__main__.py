@@ -112,7 +112,7 @@ def texts(results: Sequence[Result], seed: int, simulated_results: Sequence[Resu
         "drifts": table(["noise", "found", "median, days from its begin"], drifted),
         "cost": fill(
             f"{span_ns:.0f} ns of CPU for each sample, the call from Python included; a state has {state_bytes} "
-            f"bytes of JSON. Ten paths with six quantities at a sample per second: {60 * span_ns / 1e9 * 100:.4f} % of a "
+            f"bytes of JSON. Ten paths with six quantities at a sample per second: {6e-6 * span_ns:.4f} % of a "
             "core."
         ),
     }
