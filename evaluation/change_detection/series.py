@@ -50,14 +50,14 @@ class Series:
 
 @dataclass
 class Path:
-    """What the series of one path have in common."""
+    """The common part of the series of one path."""
 
     period_s: int
     times: Floats
     load: Floats
     """Part of the bottleneck that others use, 0 to 1."""
     day: Floats
-    """How much busier a day is than others of its kind, as a logarithm of unit variance."""
+    """Busyness of a day beside others of its kind, as a logarithm of unit variance."""
 
 
 def smooth_steps(rng: np.random.Generator, days: int, times: Floats) -> Floats:
@@ -113,7 +113,7 @@ def noise(rng: np.random.Generator, count: int, period_s: int) -> Floats:
 
 def changes(rng: np.random.Generator, count: int, period_s: int, first_day: int, worse_up: bool) -> list[Label]:
     """Draw changes of 20 %, each lasting between 6 h and 30 h, with two days or more between them."""
-    labels = []
+    labels: list[Label] = []
     at = first_day * DAY_S + rng.uniform(0, 2 * DAY_S)
     while True:
         length = rng.uniform(6 * 3600, 30 * 3600)

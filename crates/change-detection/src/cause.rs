@@ -1,7 +1,7 @@
 //! The likely cause of changes that several quantities of a path show at one time.
 //!
 //! Rules in an order: the causes that mimic others come first. A clock that steps looks like a longer path in one
-//! direction; a host that is late looks like a queue; a longer route moves every delay. What no rule decides is unknown.
+//! direction; a host that is late looks like a queue; a longer route moves every delay. No rule holds: unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct Delays {
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Which: `near`, `far` or its name.
+    /// `near`, `far` or its name.
     pub name: String,
     /// Part of a core that was busy, 0 to 1, the busiest core.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct Host {
     pub clock_step_s: Option<f64>,
 }
 
-/// What is known of the time around a change.
+/// Evidence of the time around a change.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
@@ -58,10 +58,10 @@ pub struct Evidence {
     /// Round trips after it.
     #[serde(default)]
     pub rtt_after: Option<Delays>,
-    /// Whether the hops answer in another order or are others; None where nobody looked.
+    /// True if the hops answer in another order or are others; None where nobody looked.
     #[serde(default)]
     pub route_changed: Option<bool>,
-    /// Whether a test found a policer; None where none ran.
+    /// True if a test found a policer; None where none ran.
     #[serde(default)]
     pub policer: Option<bool>,
     /// The ends.
@@ -93,7 +93,7 @@ pub enum Cause {
     Unknown,
 }
 
-/// A cause and what speaks for it.
+/// A cause and its evidence.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Verdict {
     /// The cause.
@@ -125,7 +125,7 @@ fn rate(bps: f64) -> String {
     }
 }
 
-/// How the distribution of round trips moved.
+/// The move of the distribution of round trips.
 struct Shape {
     min_s: f64,
     median_s: f64,

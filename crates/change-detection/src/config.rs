@@ -1,4 +1,4 @@
-//! What a detector is told of its quantity.
+//! Settings of a detector: its quantity and what matters of it.
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -71,7 +71,7 @@ pub struct ConfigError {
     right: &'static str,
 }
 
-/// How values of a quantity are compared.
+/// The comparison of a quantity's values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Scale {
     /// By their ratio; the floor, in the quantity's unit, keeps values near zero from counting.

@@ -1,8 +1,9 @@
 //! The detector of one quantity of one path.
 
+use crate::change::{Change, Found, Kind};
 use crate::config::{Config, Scale, Worse};
 use crate::discrete::Discrete;
-use crate::level::{Found, Level};
+use crate::level::Level;
 use crate::loss::Loss;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -11,51 +12,6 @@ use thiserror::Error;
 const GAP_PERIODS: f64 = 4.0;
 /// Form of the state.
 const FORMAT: u32 = 1;
-
-/// What happened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The level moved away from the benchmark within some samples.
-    Step,
-    /// The level moved away from the benchmark over hours or days.
-    Drift,
-    /// The level is back.
-    Recovered,
-    /// A change has lasted so long that it is the benchmark from now on.
-    NewBenchmark,
-    /// The level is beyond the agreed value.
-    AgreedMissed,
-    /// No sample has come for a while.
-    Silent,
-    /// Samples come again.
-    Answered,
-    /// Time went backwards.
-    ClockStep,
-}
-
-/// A change.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Change {
-    /// What happened.
-    pub kind: Kind,
-    /// Time of the first sample of it, s: of a recovery, that of the change that ended.
-    pub since_s: f64,
-    /// Time of the sample that showed it, s.
-    pub found_s: f64,
-    /// Level before, in the quantity's unit; None where there is none.
-    pub before: Option<f64>,
-    /// Level now.
-    pub after: Option<f64>,
-    /// 1 less the number of false alarms that evidence of this strength gives in 30 days, at least 0.
-    pub confidence: f64,
-    /// Samples that it was read from.
-    pub samples: u32,
-    /// Whether the path got worse; None where neither is.
-    pub worse: Option<bool>,
-    /// What a reader should know of it, else empty.
-    pub note: String,
-}
 
 /// A state that no detector of this quantity wrote.
 #[derive(Debug, Error)]

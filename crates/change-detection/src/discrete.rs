@@ -1,8 +1,7 @@
 //! Quantities that are the same or different: hops, TTL, path MTU.
 
+use crate::change::{Found, Kind};
 use crate::config::Config;
-use crate::detector::Kind;
-use crate::level::Found;
 use serde::{Deserialize, Serialize};
 
 /// Samples of one value that make it the value.

@@ -1,12 +1,12 @@
 //! Changes of a quantity's level.
 //!
-//! A sample's residual is its distance from the daily pattern. The residuals of the last 5, 8 and 12 samples are compared
-//! with an exponential mean of those before them, of three memories: noise whose neighbours are alike wants a short one,
-//! white noise a long one. How large such a difference becomes while nothing changes is learned from the path itself,
-//! which takes in heavy tails and autocorrelation, and sets the threshold.
+//! A sample's residual is its distance from the daily pattern. The residuals of the last 5, 8 and 12 samples are
+//! compared with an exponential mean of those before them, of three memories: noise whose neighbours are alike wants a
+//! short one, white noise a long one. The path itself teaches how large such a difference becomes while nothing
+//! changes. That takes in heavy tails and autocorrelation, and sets the threshold.
 
+use crate::change::{Found, Kind};
 use crate::config::{Config, Scale};
-use crate::detector::Kind;
 use crate::profile::{Profile, CURVES, KIND, OTHER, OWN};
 use crate::tail::Tail;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ const LONGEST: usize = WINDOWS[WINDOWS.len() - 1];
 const MEMORIES: [f64; 3] = [8.0, 32.0, 128.0];
 /// The mean before a window holds so many samples at least, or the window waits.
 const LEAST_BEFORE: f64 = 12.0;
+/// The tails are kept every so many samples, and a change takes them back to those of once or twice as many ago.
+const EARLIER: f64 = 16.0;
 /// Values of a statistic that its tail is learned from before it may report.
 const LEAST_LEARNED: u32 = 200;
 /// Days of data until the first report, and until the pattern of a week is known.
@@ -28,9 +30,12 @@ const FIRST_DAYS: f64 = 1.0;
 const YOUNG_DAYS: f64 = 7.0;
 /// Factor of the thresholds until then.
 const YOUNG: f64 = 1.5;
-/// The nearer half of the samples beyond lie so near to each other: in spreads, or in parts of the difference.
+/// Of the shortest window, the nearer samples beyond lie so near to each other: in spreads, or in parts of the
+/// difference.
 const SCATTER_SPREADS: f64 = 6.0;
-const SCATTER_PART: f64 = 0.4;
+const SCATTER_PART: f64 = 0.25;
+/// The own kind of day does not fit where samples lie so far off on average, in parts of `Config::change`.
+const MISFIT_PART: f64 = 0.25;
 /// Part of `Config::change` that a difference has at least, to be reported.
 const LEAST_PART: f64 = 0.5;
 /// A level that lies so near the benchmark again, in parts of the change, has recovered.
@@ -59,6 +64,8 @@ struct Before {
     means: [[f64; CURVES]; MEMORIES.len()],
     samples: f64,
     tails: [Tail; MEMORIES.len()],
+    /// The tails of some samples ago, and those that will be: a change is not part of what is usual.
+    earlier: [[Tail; MEMORIES.len()]; 2],
 }
 
 /// A change that lasts.
@@ -90,17 +97,6 @@ pub(crate) struct Level {
     lasting: Option<Lasting>,
     /// The agreed value is missed, since this time.
     missed_since_s: Option<f64>,
-}
-
-/// A change, levels as `Scale` has them.
-pub(crate) struct Found {
-    pub kind: Kind,
-    pub since_s: f64,
-    pub before: f64,
-    pub after: f64,
-    pub confidence: f64,
-    pub samples: u32,
-    pub note: &'static str,
 }
 
 /// Returns the median of five, else the mean of the middle half: two stray values of a side leave it alone.
@@ -139,8 +135,8 @@ struct Exceeding {
 
 impl Level {
     pub(crate) fn new() -> Self {
-        let before =
-            Before { means: [[0.0; CURVES]; MEMORIES.len()], samples: 0.0, tails: [Tail::NEW; MEMORIES.len()] };
+        let tails = [Tail::NEW; MEMORIES.len()];
+        let before = Before { means: [[0.0; CURVES]; MEMORIES.len()], samples: 0.0, tails, earlier: [tails; 2] };
         Self {
             started: false,
             profile: Profile::new(),
@@ -193,7 +189,7 @@ impl Level {
         }
         let from_benchmark = self.distance(WINDOWS[0]);
         if let Some(agreed) = config.agreed {
-            self.learn(config, local_s, spread);
+            self.learn(config, spread);
             return self.judge_agreed(config, agreed);
         }
         if let Some(found) = self.follow_lasting(config, at_s, spread) {
@@ -203,7 +199,7 @@ impl Level {
             return self.report(config, &found);
         }
         if self.lasting.is_none() {
-            self.learn(config, local_s, spread);
+            self.learn(config, spread);
             return self.judge_drift(config, at_s, from_benchmark);
         }
         None
@@ -266,6 +262,10 @@ impl Level {
         let budget = config.false_alarms_per_month * config.period_s / (30.0 * 86_400.0) / 3.0;
         let slowest = 0.003 * (config.period_s / 60.0).min(1.0);
         let mut found: Option<Exceeding> = None;
+        let before = &mut self.befores[index];
+        if before.samples % EARLIER == 0.0 {
+            before.earlier = [before.earlier[1], before.tails];
+        }
         for memory in 0..MEMORIES.len() {
             let before = &mut self.befores[index];
             let mut differences = moves;
@@ -277,14 +277,14 @@ impl Level {
             let difference = nearest(&differences);
             let statistic = difference.abs() / spread;
             let tail = &mut before.tails[memory];
-            let apart = difference.abs() >= least && statistic > tail.q99();
+            let apart = difference.abs() >= least && statistic > tail.q95();
             let excess = if apart { statistic / (young * tail.threshold(budget)) } else { 0.0 };
             if self.lasting.is_none() {
                 tail.learn(statistic, slowest);
             }
             let scatter = if difference > 0.0 { scatter.0 } else { scatter.1 };
             if excess > 1.0
-                && scatter <= (SCATTER_SPREADS * spread).max(SCATTER_PART * difference.abs())
+                && (index > 0 || scatter <= (SCATTER_SPREADS * spread).max(SCATTER_PART * difference.abs()))
                 && days >= FIRST_DAYS
                 && tail.seen() >= LEAST_LEARNED
                 && found.as_ref().is_none_or(|best| excess > best.excess)
@@ -295,13 +295,14 @@ impl Level {
         found
     }
 
-    fn learn(&mut self, config: &Config, local_s: f64, spread: f64) {
-        let level = self.recent[self.recent.len() - 1].curves[OWN] + self.locations(WINDOWS[0])[OWN];
-        let sample = self.recent[self.recent.len() - 1];
-        let around = self.befores[0].means[1][OWN];
-        let deviation = (sample.value - sample.curves[OWN] - around).abs();
+    /// Learns the median of five samples as the level at the third: it neither lags nor rounds the pattern's edges.
+    fn learn(&mut self, config: &Config, spread: f64) {
+        let centre = self.recent[self.recent.len() - 1 - WINDOWS[0] / 2];
+        let level = centre.curves[OWN] + self.locations(WINDOWS[0])[OWN];
         let clip = if self.profile.days() < FIRST_DAYS { f64::INFINITY } else { CLIP * spread };
-        self.profile.learn(local_s, level, deviation.min(clip), 86_400.0 / config.period_s);
+        let around = centre.curves[OWN] + self.befores[0].means[1][OWN];
+        let deviation = (centre.value - around).abs().min(clip);
+        self.profile.learn(centre.at_s + config.utc_offset_s, level, deviation, 86_400.0 / config.period_s);
     }
 
     fn report(&mut self, config: &Config, found: &Exceeding) -> Option<Found> {
@@ -309,7 +310,9 @@ impl Level {
         let locations = self.locations(window);
         // The kind of day that fitted best until now: a holiday is like a weekend.
         let means = &self.befores[found.window].means[MEMORIES.len() - 1];
-        let fits = if means[OWN].abs() <= 1.5 * means[OTHER].abs() { 0 } else { KIND };
+        let misfit = means[OWN].abs();
+        let other_fits = misfit > 1.5 * means[OTHER].abs() && misfit > MISFIT_PART * libm::log(1.0 + config.change);
+        let fits = if other_fits { KIND } else { 0 };
         let from_benchmark = nearest(&locations[fits..fits + KIND]);
         let newest = self.recent[self.recent.len() - 1];
         let before = newest.curves[OWN] + self.befores[found.window].means[found.memory][OWN];
@@ -363,11 +366,13 @@ impl Level {
         since_s
     }
 
-    /// What comes next is compared with the new level.
+    /// Compares the samples to come with the new level.
     fn settle_at(&mut self, locations: [f64; CURVES]) {
         for before in &mut self.befores {
             before.means = [locations; MEMORIES.len()];
             before.samples = 0.0;
+            before.tails = before.earlier[0];
+            before.earlier[1] = before.earlier[0];
         }
     }
 
@@ -439,7 +444,7 @@ impl Level {
         let gain = |time_s: f64| (config.period_s / time_s).min(1.0);
         self.slow += gain(SLOW_S) * (from_benchmark - self.slow);
         let usual = (1.0 / self.slow_samples).max(gain(SLOW_USUAL_S));
-        let least = 2.0 * LEAST_PART * 0.75 * libm::log(1.0 + config.change);
+        let least = libm::log(1.0 + config.change);
         if self.slow.abs() > least.max(SLOW_TIMES * self.slow_usual) {
             let newest = self.recent[self.recent.len() - 1];
             let before = newest.curves[OWN];

@@ -2,10 +2,11 @@
 //!
 //! [`Detector`] follows one quantity of one path. [`cause::likely_cause`] reads changes of several quantities together.
 //!
-//! **Invariant: a detector sees one sample at a time, with its time as an argument, and its state is data that a restart
-//! goes on from.**
+//! **Invariant: a detector sees one sample at a time, with its time as an argument, and its state is data that a
+//! restart goes on from.**
 
 pub mod cause;
+mod change;
 mod config;
 mod detector;
 mod discrete;
@@ -14,5 +15,6 @@ mod loss;
 mod profile;
 mod tail;
 
+pub use change::{Change, Kind};
 pub use config::{Config, ConfigError};
-pub use detector::{Change, Detector, Kind, StateError};
+pub use detector::{Detector, StateError};

@@ -1,8 +1,7 @@
 //! Changes of a loss rate: cumulative sums of the likelihood of more loss than the path has at this time of day.
 
+use crate::change::{Found, Kind};
 use crate::config::Config;
-use crate::detector::Kind;
-use crate::level::Found;
 use serde::{Deserialize, Serialize};
 
 /// Hours of a day, on working days and at weekends.

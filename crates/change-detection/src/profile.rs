@@ -45,7 +45,7 @@ pub(crate) struct Profile {
     visits: u32,
 }
 
-/// Where a time lies: the kind of day, the bin whose centre is at or before it, how far it is to the next centre.
+/// The place of a time: the kind of day, the bin whose centre is at or before it, the part of the way to the next.
 struct Place {
     weekend: bool,
     /// Bin that holds the time.
@@ -81,7 +81,7 @@ impl Profile {
         }
     }
 
-    /// Whether its data is whole, as read from a state.
+    /// True if its data is whole, as read from a state.
     pub(crate) fn is_whole(&self) -> bool {
         self.bins.len() == 2 * SLOTS && self.waiting.iter().all(|visit| visit.bin < 2 * SLOTS)
     }

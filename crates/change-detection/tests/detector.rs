@@ -164,7 +164,7 @@ fn a_ttl_changes_when_three_samples_agree() {
     let mut at = |from: f64, to: f64, ttl: fn(f64) -> f64| {
         kinds(&feed(&mut detector, 1.0, (START_S + from, START_S + to), |at_s| Some(ttl(at_s))))
     };
-    assert_eq!(at(0.0, 100.0, |at_s| if at_s as u64 % 10 == 0 { 57.0 } else { 58.0 }), []);
+    assert_eq!(at(0.0, 100.0, |at_s| if (at_s as u64).is_multiple_of(10) { 57.0 } else { 58.0 }), []);
     assert_eq!(at(100.0, 105.0, |_| 56.0), [Kind::Step]);
     assert_eq!(at(105.0, 110.0, |_| 58.0), [Kind::Recovered]);
 }

@@ -36,7 +36,7 @@ impl ChangeDetector {
     }
 }
 
-/// Returns the likely cause of changes at one time (JSON: see `cause::Evidence`), as JSON. ValueError says what is wrong.
+/// Returns the likely cause of changes at one time (`cause::Evidence`) as JSON. ValueError says what is wrong.
 #[pyfunction]
 fn likely_cause(evidence_json: &str) -> PyResult<String> {
     let evidence: cause::Evidence = serde_json::from_str(evidence_json).map_err(error::json("the evidence"))?;
