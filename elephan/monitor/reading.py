@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 State = Literal["good", "alert", "silent", "paused"]
 STAMP_QUANTITIES = ("rtt_s", "forward_delay_s", "reverse_delay_s", "jitter_s", "loss", "ttl")
 """Quantities of each sample; all others come from outcomes of path tests."""
+TESTS = ("capacity", "available", "queue", "policer", "hops", "mtu", "throughput")
+"""Path tests whose outcomes are stored one by one."""
 UNITS = {"_s": "s", "_bps": "bit/s", "_bytes": "B"}
 RAW_SPAN_S = 2 * 86_400
 """Longest span that is drawn from raw samples, s."""
@@ -139,12 +141,15 @@ class MonitorReader:
         self.location = place or default_location()
         self.place = Place.of(self.location)
         self._store: Store | None = None
+        self._held: tuple[tuple[int, float, float], Day] | None = None
+        """The raw samples that were read last, a few MB at most."""
 
     def close(self) -> None:
         """Close the database."""
         if self._store is not None:
             self._store.close()
             self._store = None
+        self._held = None
 
     def __enter__(self) -> MonitorReader:
         return self
@@ -200,24 +205,19 @@ class MonitorReader:
     def _latest(self, path_id: int, now: float) -> tuple[float | None, dict[str, float]]:
         """Return the time of the newest sample and the newest values."""
         latest: dict[str, float] = {}
-        rows = self._rows(
-            "select quantity, max(start) from monitor_summary where path_id = :id and seconds = 60 "
-            "and quantity in ('rtt_s', 'forward_delay_s', 'reverse_delay_s', 'jitter_s') group by quantity",
-            id=path_id,
-        )
         last_s = None
-        for quantity, start in rows:
-            value = self._rows(
-                "select p50, count, lost from monitor_summary where path_id = :id and seconds = 60 "
-                "and quantity = :quantity and start = :start",
-                id=path_id, quantity=quantity, start=start,
-            )  # fmt: skip
-            middle, count, lost = value[0]
-            if middle is not None:
-                latest[quantity] = middle
-            if quantity == "rtt_s":
-                last_s = float(start) + 60 if count else None
-                latest["loss"] = lost / max(1, count + lost)
+        # One by one: each is a step in an index, while a `group by` would read a month's rows.
+        for quantity in ("rtt_s", "forward_delay_s", "reverse_delay_s", "jitter_s"):
+            for start, middle, count, lost in self._rows(
+                "select start, p50, count, lost from monitor_summary where path_id = :id and seconds = 60 "
+                "and quantity = :quantity order by start desc limit 1",
+                id=path_id, quantity=quantity,
+            ):  # fmt: skip
+                if middle is not None:
+                    latest[quantity] = middle
+                if quantity == "rtt_s":
+                    last_s = float(start) + 60 if count else None
+                    latest["loss"] = lost / max(1, count + lost)
         newest = self._newest_sample(path_id, now)
         if newest is not None:
             last_s = max(newest.sent_ns / 1e9, last_s or 0.0)
@@ -225,12 +225,10 @@ class MonitorReader:
                 latest["rtt_s"] = newest.rtt_ns / 1e9
             if newest.ttl:
                 latest["ttl"] = float(newest.ttl)
-        for test, at in self._rows(
-            "select test, max(at) from monitor_outcome where path_id = :id group by test", id=path_id
-        ):
+        for test in TESTS:
             for (outcome,) in self._rows(
-                "select outcome from monitor_outcome where path_id = :id and test = :test and at = :at",
-                id=path_id, test=test, at=at,
+                "select outcome from monitor_outcome where path_id = :id and test = :test order by at desc limit 1",
+                id=path_id, test=test,
             ):  # fmt: skip
                 for one in json.loads(outcome)["estimates"]:
                     latest[one["quantity"]] = one["value"]
@@ -260,6 +258,11 @@ class MonitorReader:
         """Return the raw samples of `[start_s, end_s)` that are on this machine."""
         from elephan.monitor import raw
 
+        asked, held = (path_id, start_s, end_s), self._held
+        # A page asks for all quantities of one window.
+        if held is not None and held[0] == asked:
+            return held[1]
+
         folder = self.folder(path_id)
         # One sample before: jitter is a difference.
         first = int(start_s // journal.DAY_S)
@@ -271,7 +274,9 @@ class MonitorReader:
                 days.append(raw.read(stored))
             else:
                 days.append(raw.of_journal(journal.journal_path(folder, day)))
-        return raw.Day.joined([one.between(start_s, end_s) for one in days]) if days else raw.Day.nothing()
+        day = raw.Day.joined([one.between(start_s, end_s) for one in days]) if days else raw.Day.nothing()
+        self._held = (asked, day)
+        return day
 
     def _of_raw(self, day: Day, quantity: str, start_s: float, end_s: float, max_points: int) -> Series:
         import numpy as np
