@@ -92,6 +92,9 @@ class AlertBook:
             if change["since_s"] <= found.since or change["found_s"] <= found.found:
                 # Found again by a restart.
                 return None
+            if change.get("worse") is not True:
+                # On its way back: the detector says when it is there.
+                return None
             # It has changed further: one alert, whose level before is that of before the first change.
             found.evidence |= {name: value for name, value in evidence.items() if name != "before"}
             found.text = alert_text(path, quantity, found.kind, found.evidence)

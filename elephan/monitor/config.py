@@ -232,7 +232,7 @@ class Path(Table):
     host: str | None = setting(None, examples=["vienna"])
     """In place of `towards`: a name of `elephan hosts`, where elephan's agent reflects."""
     key_file: Annotated[str, PlainValidator(_file), _text("path")] | None = setting(None, examples=["vienna.key"])
-    """File of the key that this end and the reflector share: STAMP's authenticated mode."""
+    """File of the key that this end and the reflector share, in hexadecimal digits: STAMP's authenticated mode."""
     line_rate: Rate = setting(examples=["1Gbit/s"])
     """Rate of the line, of which `budget` is a share."""
     budget: Annotated[int, PlainValidator(_budget), _text("share")] = setting("1%", examples=["1%"])
@@ -254,6 +254,8 @@ class Path(Table):
     def _one_end(self) -> Path:
         if (self.towards is None) == (self.host is None):
             raise wrong("one of towards and host")
+        if self.host is not None and self.key_file is not None:
+            raise wrong("absent: an agent has a key of its own", "key_file")
         kinds: set[str] = set()
         for number, one in enumerate(self.test):
             if one.test in kinds:
@@ -376,8 +378,8 @@ def _faults(file: FilePath, config: Monitor) -> Iterator[tuple[Location, str]]:
         yield from _apprise(config)
     hosts: dict[str, Any] | None = None
     for number, path in enumerate(config.path):
-        if path.key_file is not None and not (folder / path.key_file).is_file():
-            yield ("path", number, "key_file"), "a file that is there"
+        if path.key_file is not None:
+            yield from _key(number, folder / path.key_file)
         if path.host is not None:
             if hosts is None:
                 from elephan.hosts.book import Book
@@ -390,6 +392,16 @@ def _faults(file: FilePath, config: Monitor) -> Iterator[tuple[Location, str]]:
             expected = _wrong_with_transfer(folder / name)
             if expected is not None:
                 yield ("path", number, "transfers", place), expected
+
+
+def _key(number: int, file: FilePath) -> Iterator[tuple[Location, str]]:
+    from elephan.errors import InputError
+    from elephan.measure.target import read_key
+
+    try:
+        read_key("key_file", file)
+    except InputError as error:
+        yield ("path", number, "key_file"), f"a key: {error}"
 
 
 def _apprise(config: Monitor) -> Iterator[tuple[Location, str]]:

@@ -15,6 +15,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from evaluation.markdown import fill, table
@@ -63,7 +64,12 @@ def measure(seconds: int) -> str:
         words = ["-c", "from elephan.cli import main; main()", "monitor", "run", str(file)]
         monitor = subprocess.Popen([sys.executable, *words, "--store", str(folder / "results.sqlite")])
         try:
-            # Until its start, which reads files and makes the store, is over.
+            for _ in range(300):
+                with suppress(OSError):
+                    urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=10)
+                    break
+                time.sleep(1)
+            # Until what it does at its start is over.
             time.sleep(30)
             before_s, _, _ = _stat(monitor.pid)
             began_s = time.monotonic()

@@ -196,7 +196,8 @@ one.retry()
 assert one.fault is None and database.flush(), (one.fault, database.fault)
 one.close()
 found = journal.read(journal.journal_path(folder, journal.day_of(now)))
-found += journal.read(journal.journal_path(folder, journal.day_of(now + 3000))) if journal.day_of(now + 3000) != journal.day_of(now) else []
+if journal.day_of(now + 3000) != journal.day_of(now):
+    found += journal.read(journal.journal_path(folder, journal.day_of(now + 3000)))
 assert len(found) == 3000 and one.dropped == 0
 assert database.rows("select count(*) from monitor_summary") == [(3000,)]
 print("kept", len(gone))
