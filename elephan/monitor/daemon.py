@@ -230,6 +230,7 @@ class Daemon:
         self.reflectors.keep(set())
         self._take_samples()
         self.children.end()
+        self._flush()
         for watch in self.watches.values():
             watch.close()
         self._changed.clear()
@@ -337,8 +338,6 @@ class Daemon:
         self._start_tests(now_s)
         for watch in self.watches.values():
             self.database.add("monitor_summary", list(watch.hour_rows()))
-            if watch.is_save_due(now_s) and not watch.save():
-                self._make_space()
         if journal.day_of(now - 90) != self._day:
             self._day = journal.day_of(now - 90)
             self._start_days()
@@ -346,6 +345,10 @@ class Daemon:
             self._save_book()
         self._notify(now_s, now)
         self._flush()
+        for watch in self.watches.values():
+            # After the commit of what it counts as summarised.
+            if watch.is_save_due(now_s) and self.database.fault is None and not watch.save():
+                self._make_space()
         self._look_at_space(now_s)
         if self.place.spool is not None and now_s - self._sent_s > SEND_S:
             self._send()

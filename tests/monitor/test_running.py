@@ -22,9 +22,14 @@ import pytest
 
 from elephan.core import native
 from elephan.monitor import journal
+from elephan.monitor.child_processes import call
 from elephan.monitor.reading import MonitorReader
+from elephan.monitor.tables import path_id
+from elephan.monitor.writing import Database
+from elephan.store.place import Place
 from tests.monitor.receivers import webhook
 from tests.processes import until
+from tests.store.servers import program, server
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()", "monitor"]
@@ -184,6 +189,108 @@ def test_a_server_that_is_away_holds_nothing_up(tmp_path: Path, reflector: Refle
 
     with sqlite3.connect(spool) as connection:
         assert connection.execute("select name, state from monitor_path").fetchall() == [("p0", "paused")]
+
+
+class Relay:
+    """A way to the reflector whose delay can be changed: a path that takes another route."""
+
+    def __init__(self, to: int) -> None:
+        self.delay_s = 0.0
+        self._there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._there.bind(("127.0.0.1", 0))
+        self._back.connect(("127.0.0.1", to))
+        self.port = int(self._there.getsockname()[1])
+        self._sender: Any = None
+        threading.Thread(target=self._forward, daemon=True).start()
+        threading.Thread(target=self._return, daemon=True).start()
+
+    def _forward(self) -> None:
+        while True:
+            packet, self._sender = self._there.recvfrom(2048)
+            time.sleep(self.delay_s)
+            self._back.send(packet)
+
+    def _return(self) -> None:
+        while True:
+            self._there.sendto(self._back.recv(2048), self._sender)
+
+
+TRANSFER = """
+title = "tonight's increment"
+[run]
+duration = "600s"
+[path]
+bandwidth = "100Mbit/s"
+rtt = "1ms"
+[[flow]]
+name = "increment"
+congestion_control = "cubic"
+workload = { kind = "bulk", bytes = "4MB" }
+"""
+
+
+def test_an_alert_says_what_it_does_to_the_transfers_of_the_path(tmp_path: Path, reflector: Reflector) -> None:
+    store, file = str(tmp_path / "results.sqlite"), tmp_path / "dr.toml"
+    relay = Relay(reflector.port)
+    (tmp_path / "tonight.toml").write_text(TRANSFER)
+    with webhook() as (url, came, _):
+        text = text_of(reflector, f'[alerts]\nurls = ["{url}"]', period="200ms").replace(
+            str(reflector.port), str(relay.port)
+        )
+        more = 'benchmark = { rtt = "100ms" }\ntransfers = ["tonight.toml"]\n[[path.test]]'
+        file.write_text(text.replace("[[path.test]]", more))
+        with monitor(file, store):
+            until(lambda: status(store)["paths"][0]["sent"] > 12, 60)
+            relay.delay_s = 0.18
+            until(lambda: bool(came), 120)
+    title, body = came[0]["title"], came[0]["message"]
+    assert title.startswith("p0: RTT ") and "; agreed: 100 ms" in title
+    assert "likely cause: " in body and "tonight's increment: " in body and " instead of " in body
+    with MonitorReader(store) as reader:
+        (alert,) = [one for one in reader.alerts() if one.quantity == "rtt_s"]
+        assert alert.kind == "agreed_missed" and alert.evidence["after"] > 0.1
+        (told,) = alert.forecast
+        assert told["after_s"] > 2 * told["before_s"] > 0 and told["text"] in body
+
+
+@pytest.mark.skipif(program("postgresql") is None, reason="needs postgresql: scripts/packages.sh test")
+def test_rows_that_waited_go_to_the_server_when_it_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with server("postgresql") as running:
+        store = running.database()
+        assert call("upgrade", {"store": store}).fault is None
+        identity = path_id("dr", "vienna")
+        database = Database(Place.of(store))
+
+        def add(start: int, ended: float | None) -> None:
+            row_of = {"path_id": identity, "quantity": "rtt_s", "seconds": 60, "start": start, "count": 60, "lost": 1}
+            numbers = dict.fromkeys(("min", "p05", "p50", "p95", "max", "mean"), 0.02)
+            alert = {"id": 5, "path_id": identity, "quantity": "rtt_s", "kind": "step", "since": 1.0, "found": 2.0}
+            alert |= {"ended": ended, "text": "x", "evidence": "{}", "cause": None, "forecast": "[]"}
+            path = {"id": identity, "monitor": "dr", "name": "vienna", "settings": "{}", "created": "2026"}
+            database.add("monitor_path", [{**path, "state": "running", "changed": start}])
+            database.add("monitor_summary", [{**row_of, **numbers}])
+            database.add("monitor_alert", [alert])
+            assert database.flush()
+
+        add(60, None)
+        running.stop()
+        done = call("send", {"store": store})
+        assert done.result is None and done.fault is not None and "connection" in done.fault
+        running.begin()
+        done = call("send", {"store": store})
+        assert done.result == {"sent": 3}, done.fault
+        assert database.rows("select count(*) from monitor_summary") == [(0,)]
+        # The same alert, which has ended meanwhile, and another minute.
+        add(120, 9.0)
+        assert call("send", {"store": store}).result == {"sent": 3}
+        with MonitorReader(store) as reader:
+            (path,) = reader.paths(now_s=150.0)
+            assert path.latest["rtt_s"] == 0.02
+            assert [one.ended_s for one in reader.alerts()] == [9.0]
+            assert reader.series(identity, "rtt_s", 0, 3 * 86_400).times == [60.0, 120.0]
+        database.close()
 
 
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus: scripts/packages.sh test")
