@@ -128,7 +128,7 @@ def _duration(value: Any) -> int:
 
 
 class Retention(Table):
-    """How long what is kept. Ages: a number of h (hours), d (days), w (weeks) or y (years of 365 days)."""
+    """Ages at which data goes: a number of h (hours), d (days), w (weeks) or y (years of 365 days)."""
 
     raw: Annotated[int, PlainValidator(_age), _text("age")] = setting("400d", examples=["400d"])
     """Single samples, in a file for each path and day."""
@@ -150,12 +150,12 @@ class Metrics(Table):
 
 
 class Alerts(Table):
-    """Who is told of a change, and when. Without URLs alerts are in the store, on the web page and in the metrics."""
+    """Receivers of alerts, and their hours. Without URLs alerts are in the store, on the page and in the metrics."""
 
     urls: list[Annotated[str, PlainValidator(_url), _text("URL")]] = setting(
         [], examples=[["json://127.0.0.1:8080/alerts"]]
     )
-    """Where alerts go, as apprise writes it: mail, chat, webhooks. Needs the package's extra `alerts`."""
+    """Receivers, as apprise writes them: mail, chat, webhooks. Needs the package's extra `alerts`."""
     urls_file: Annotated[str, PlainValidator(_file), _text("path")] | None = setting(None, examples=["alert-urls"])
     """File of further URLs, one a line, so that their secrets stay out of this one; read at each alert."""
     quiet: list[Annotated[tuple[int, int], PlainValidator(_quiet), _text("hours of the day")]] = setting(
@@ -169,7 +169,7 @@ class Alerts(Table):
 
 
 class Benchmark(Table):
-    """What was agreed for the path. What is absent is learned."""
+    """Agreed values of the path. Absent ones are learned."""
 
     rtt: PositiveSpan | None = setting(None, examples=["32ms"])
     """Round-trip time without load."""
@@ -207,7 +207,7 @@ class Test(Table):
     period: PositiveSpan = setting(examples=["1s", "5min"])
     """Time from one to the next: at least 100 ms of `stamp`, 10 s of the others."""
     duration: Annotated[int, PlainValidator(_duration), _text("time")] | None = setting(None, examples=["10s"])
-    """How long `throughput` sends. When absent: 10 s."""
+    """Time for which `throughput` sends. When absent: 10 s."""
 
     @model_validator(mode="after")
     def _fits(self) -> Test:
@@ -240,7 +240,7 @@ class Path(Table):
     bottleneck: Name | None = setting(None, examples=["atlantic"])
     """Name of a line that several paths share: tests other than `stamp` of paths with the same name never overlap."""
     benchmark: Benchmark = setting({}, examples=[{"rtt": "32ms", "loss": 1e-5}])
-    """What was agreed."""
+    """Agreed values."""
     change: Annotated[int, PlainValidator(_change), _text("share")] = setting("20%", examples=["20%"])
     """Relative change that is worth an alert."""
     transfers: list[Annotated[str, PlainValidator(_file), _text("path")]] = setting([], examples=[["tonight.toml"]])
@@ -317,13 +317,13 @@ class Monitor(Table):
     name: Name = setting(examples=["dr"])
     """Its name in the store, which no other monitor of the store has."""
     retention: Retention = setting({}, examples=[{"raw": "400d"}])
-    """How long what is kept."""
+    """Ages at which data goes."""
     metrics: Metrics | None = setting(None, examples=[{"listen": "127.0.0.1:9464"}])
     """The endpoint for Prometheus; none: no endpoint."""
     alerts: Alerts = setting({}, examples=[{"urls_file": "alert-urls"}])
-    """Who is told."""
+    """Receivers of alerts."""
     path: list[Path] = setting(examples=[[{"name": "vienna"}]])
-    """What is watched."""
+    """The paths."""
 
     @model_validator(mode="after")
     def _paths(self) -> Monitor:

@@ -404,9 +404,16 @@ class Daemon:
             "line_bps": path.line_bps,
             "budget_e6": path.budget_e6,
             "duration_ns": job.test.duration_ns,
+            "capacity_bps": self._capacity(path.name),
         }
         limit_s = MEASURE_LIMIT_S + (job.test.duration_ns or 0) / 1e9
         self.children.start("measure", asked, lambda done: self._measured(job, done), limit_s)
+
+    def _capacity(self, name: str) -> int | None:
+        """Return the capacity that the newest test found, so that other tests need not measure it first."""
+        outcome = self.outcomes.get((name, "capacity"), {"estimates": []})
+        found = [one["value"] for one in outcome["estimates"] if one["quantity"] == "capacity_bps"]
+        return round(found[0]) if found else None
 
     def _measured(self, job: Job, done: Done) -> None:
         now_s, now = time.monotonic(), time.time()

@@ -13,9 +13,11 @@ from elephan.measure.target import Target
 STAMP_PACKETS = 20
 """Packets of `stamp` by hand, 100 ms apart."""
 THROUGHPUT_NS = 10 * 10**9
-"""How long `throughput` sends unless the file says otherwise, ns."""
+"""Time for which `throughput` sends unless the file says otherwise, ns."""
 OF_TRAINS = ("capacity", "available", "queue", "policer", "hops")
 """Tests that are told the line's rate and the share of it that they may take."""
+OF_CAPACITY = ("available", "queue", "policer")
+"""Of these, those that measure the capacity first unless it is known."""
 
 
 def measure(asked: dict[str, Any]) -> dict[str, Any]:
@@ -38,5 +40,7 @@ def measure(asked: dict[str, Any]) -> dict[str, Any]:
         keys = {"count": STAMP_PACKETS}
     elif test in OF_TRAINS:
         keys = {"line_rate_bps": asked["line_bps"], "share_ppm": asked["budget_e6"]}
+        if test in OF_CAPACITY and asked.get("capacity_bps"):
+            keys["capacity_bps"] = asked["capacity_bps"]
     key = bytes.fromhex(asked["key"]) if asked.get("key") else None
     return path_test.run(test, Target(towards, key), keys, lambda _: False)

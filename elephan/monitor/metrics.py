@@ -34,7 +34,7 @@ LATEST = {
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the metrics are made of."""
+    """Source of the metrics."""
 
     monitor: str
     watches: Mapping[str, PathWatch]

@@ -1,4 +1,4 @@
-"""What a monitor has stored, for commands and the web page: read only, also while the monitor runs.
+"""Reader of what a monitor has stored, for commands and the web page: read only, also while the monitor runs.
 
 Raw samples lie on the machine of the monitor. Elsewhere there are the summaries of the database alone.
 """
@@ -83,7 +83,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Band:
-    """What is usual for a path, over time."""
+    """Usual values of a path, over time."""
 
     times: list[float]
     low: list[float]

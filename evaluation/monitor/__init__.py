@@ -1,1 +1,1 @@
-"""What a monitor costs: space and time of its store, memory and processor time of its process."""
+"""Costs of a monitor: space and time of its store, memory and processor time of its process."""

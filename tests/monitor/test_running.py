@@ -155,6 +155,8 @@ def test_a_test_by_hand_a_file_that_is_read_again_and_metrics(tmp_path: Path, re
         assert done.returncode == 0, done.stderr
         outcome = json.loads(done.stdout)
         assert outcome["cost"]["packets"] == 20 and outcome["estimates"]
+        done = asked("now", "p1", "mtu", "--store", store)
+        assert done.returncode == 0 and "path MTU: " in done.stdout and "cost: " in done.stdout, done.stderr
         assert asked("now", "p9", "stamp", "--store", store).stderr == 'error: no path "p9"; there is p0, p1\n'
         assert "this build has none" in asked("now", "p0", "nothing", "--store", store).stderr
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
