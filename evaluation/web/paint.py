@@ -71,8 +71,9 @@ def measure(run: str, size: str) -> tuple[str, bool]:
             print(*drawn_rows[-1])
         memory = units.size(site.memory_bytes(process))
     text = (
-        f"Ten paths, a sample a second, 365 days, of the last {site.RAW_DAYS} all samples: {size}. {TIMES} loads of each "
-        f"page with an empty cache; the goal is a median of {GOAL_MS} ms. {busy.capitalize()}; the server took at most {memory}."
+        f"Ten paths, a sample a second, 365 days, of the last {site.RAW_DAYS} all samples: {size}. {TIMES} loads of "
+        f"each page with an empty cache; the goal is a median of {GOAL_MS} ms. {busy.capitalize()}; the server took at "
+        f"most {memory}."
     )
     head = ["page", "first paint, ms", "least to most", "first byte, ms", "received"]
     drawn_text = "All six charts of a path, from the address to the last curve:"

@@ -37,13 +37,27 @@ def filled() -> tuple[str, str]:
     from elephan.api import run
     from elephan.monitor.synthetic import fill
 
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
+    _emptied()
     # A path that is silent for three minutes counts as such: measuring takes longer.
     fill(str(STORE), paths=10, days=365, raw_days=RAW_DAYS, end_s=time.time() + 1800)
     results = run(str(ROOT / "examples" / "hybrid-manager.toml"), store=str(STORE))
     size = sum(file.stat().st_size for file in FOLDER.rglob("*") if file.is_file())
     return results.records[0].id, units.size(size)
+
+
+def _emptied() -> None:
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+
+
+def filled_small() -> None:
+    """Make a store of a week and a run: for scanners, to which every day looks the same."""
+    from elephan.api import run
+    from elephan.monitor.synthetic import fill
+
+    _emptied()
+    fill(str(STORE), paths=3, days=7, raw_days=1)
+    run(str(ROOT / "examples" / "hybrid-manager.toml"), store=str(STORE))
 
 
 @contextmanager
