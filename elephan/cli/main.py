@@ -36,6 +36,7 @@ MODULES = {
     "gateway": "gateway",
     "fc": "fc",
     "line": "line",
+    "monitor": "monitor",
     "web": "web",
 }
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""

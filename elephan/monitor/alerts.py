@@ -6,7 +6,7 @@ No I/O: time is an argument, Unix s. The state is data that a restart goes on fr
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,8 @@ class Alert:
     waits_for_forecast: bool = False
     queued: float | None = None
     """When its message was last made; None: not yet."""
+    told: bool = False
+    """True once its message was handed over to be sent."""
 
     def row(self) -> dict[str, Any]:
         """Return its row of `monitor_alert`."""
@@ -111,15 +113,12 @@ class AlertBook:
         alert.ended = float(change["found_s"])
         # Nobody needs the end of what nobody has heard of.
         self.messages = [one for one in self.messages if one["alert"] != alert.id]
-        if alert.queued is not None and not self._is_only_held(alert):
+        if alert.told:
             title = recovery_text(
                 path, quantity, alert.kind, change.get("after"), alert.ended - alert.since, str(change["kind"])
             )
             self._queue(alert, "recovered", title, title, alert.ended)
         return alert
-
-    def _is_only_held(self, alert: Alert) -> bool:
-        return bool(alert.evidence.get("held"))
 
     def drop(self, path: str, now_s: float) -> list[Alert]:
         """End the alerts of a path that is watched no more, without a message."""
@@ -155,10 +154,6 @@ class AlertBook:
         for alert in fresh:
             alert.queued = now_s
         self._queue(main, "alert", main.text, alert_body(shown), now_s)
-        for alert in fresh:
-            if alert is not main:
-                # Its end is told with the main one's.
-                alert.evidence["held"] = True
 
     def _queue(self, alert: Alert, kind: str, title: str, body: str, now_s: float) -> None:
         self.messages.append(
@@ -172,6 +167,12 @@ class AlertBook:
         if not is_quiet(self.spec, now_s):
             return list(self.messages)
         return [one for one in self.messages if one["kind"] in self.spec.urgent]
+
+    def handed_over(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Note that messages are being sent: their alerts' ends are told too."""
+        ids = {one["alert"] for one in messages}
+        for alert in self.open.values():
+            alert.told = alert.told or alert.id in ids
 
     def sent(self, ids: list[str], done: Mapping[str, list[int]]) -> None:
         """Take messages off that were sent; of the others, note which receivers have them."""

@@ -228,7 +228,14 @@ def forecast(asked: dict[str, Any]) -> dict[str, Any]:
     return {"forecast": [forecast_one(Path(file), asked["before"], asked["after"]) for file in asked["transfers"]]}
 
 
-TASKS = {task.__name__: task for task in (config, upgrade, days, send, notify, forecast)}
+def measure(asked: dict[str, Any]) -> dict[str, Any]:
+    """Run a path test; its outcome, a refusal too, is no fault."""
+    from elephan.monitor.measuring import measure as measure_one
+
+    return {"outcome": measure_one(asked)}
+
+
+TASKS = {task.__name__: task for task in (config, upgrade, days, send, notify, forecast, measure)}
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
-from pydantic import PlainValidator, model_validator
+from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.monitor.spec import STAMP_PACKET_BYTES, AlertSpec, PathSpec, Spec, TestSpec
 from elephan.scenario.problem import Location, wrong
@@ -28,6 +28,10 @@ MOST_PATHS = 1000
 _AGE = re.compile(r"^\s*([0-9]+)\s*(h|d|w|y)\s*$")
 _AGE_S = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 _QUIET = re.compile(r"^([01][0-9]|2[0-3]):([0-5][0-9])-([01][0-9]|2[0-3]):([0-5][0-9])$")
+
+
+def _text(kind: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "x-type": kind})
 
 
 def _age(value: Any) -> int:
@@ -126,11 +130,11 @@ def _duration(value: Any) -> int:
 class Retention(Table):
     """How long what is kept. Ages: a number of h (hours), d (days), w (weeks) or y (years of 365 days)."""
 
-    raw: Annotated[int, PlainValidator(_age)] = setting("400d", examples=["400d"])
+    raw: Annotated[int, PlainValidator(_age), _text("age")] = setting("400d", examples=["400d"])
     """Single samples, in a file for each path and day."""
-    minutes: Annotated[int, PlainValidator(_age)] = setting("30d", examples=["30d"])
+    minutes: Annotated[int, PlainValidator(_age), _text("age")] = setting("30d", examples=["30d"])
     """Summaries of minutes. Days that have raw samples are drawn from these."""
-    hours: Annotated[int, PlainValidator(_age)] = setting("10y", examples=["10y"])
+    hours: Annotated[int, PlainValidator(_age), _text("age")] = setting("10y", examples=["10y"])
     """Summaries of hours and days, outcomes of path tests, alerts that have ended."""
     free: Size = setting("200MB", examples=["200MB"])
     """Space that stays free on the disk: below it the oldest raw samples go, whatever `raw` says. Summaries stay."""
@@ -139,18 +143,24 @@ class Retention(Table):
 class Metrics(Table):
     """The endpoint for Prometheus."""
 
-    listen: Annotated[tuple[str, int], PlainValidator(_listen)] = setting(examples=["127.0.0.1:9464"])
+    listen: Annotated[tuple[str, int], PlainValidator(_listen), _text("IP address and port")] = setting(
+        examples=["127.0.0.1:9464"]
+    )
     """Address of this machine at which /metrics is; it has no authentication."""
 
 
 class Alerts(Table):
     """Who is told of a change, and when. Without URLs alerts are in the store, on the web page and in the metrics."""
 
-    urls: list[Annotated[str, PlainValidator(_url)]] = setting([], examples=[["json://127.0.0.1:8080/alerts"]])
+    urls: list[Annotated[str, PlainValidator(_url), _text("URL")]] = setting(
+        [], examples=[["json://127.0.0.1:8080/alerts"]]
+    )
     """Where alerts go, as apprise writes it: mail, chat, webhooks. Needs the package's extra `alerts`."""
-    urls_file: Annotated[str, PlainValidator(_file)] | None = setting(None, examples=["alert-urls"])
+    urls_file: Annotated[str, PlainValidator(_file), _text("path")] | None = setting(None, examples=["alert-urls"])
     """File of further URLs, one a line, so that their secrets stay out of this one; read at each alert."""
-    quiet: list[Annotated[tuple[int, int], PlainValidator(_quiet)]] = setting([], examples=[["22:00-06:00"]])
+    quiet: list[Annotated[tuple[int, int], PlainValidator(_quiet), _text("hours of the day")]] = setting(
+        [], examples=[["22:00-06:00"]]
+    )
     """Hours of the local day in which nothing is sent but kinds in `urgent`. What is open at their end is sent then."""
     urgent: list[Literal["step", "drift", "agreed_missed", "silent"]] = setting([], examples=[["silent"]])
     """Kinds of alerts that quiet hours do not hold back."""
@@ -196,7 +206,7 @@ class Test(Table):
     `capacity`, `available` bandwidth, depth of the `queue`, `policer`, `hops`, `mtu`, `throughput`."""
     period: PositiveSpan = setting(examples=["1s", "5min"])
     """Time from one to the next: at least 100 ms of `stamp`, 10 s of the others."""
-    duration: Annotated[int, PlainValidator(_duration)] | None = setting(None, examples=["10s"])
+    duration: Annotated[int, PlainValidator(_duration), _text("time")] | None = setting(None, examples=["10s"])
     """How long `throughput` sends. When absent: 10 s."""
 
     @model_validator(mode="after")
@@ -215,23 +225,25 @@ class Path(Table):
 
     name: Name = setting(examples=["vienna"])
     """Its name in the store and in alerts."""
-    towards: Annotated[str, PlainValidator(_towards)] | None = setting(None, examples=["198.51.100.7:862"])
+    towards: Annotated[str, PlainValidator(_towards), _text("IP address, with a port or without")] | None = setting(
+        None, examples=["198.51.100.7:862"]
+    )
     """A STAMP reflector (RFC 8762) or a TWAMP-Light one, by IP address; without a port: 862."""
     host: str | None = setting(None, examples=["vienna"])
     """In place of `towards`: a name of `elephan hosts`, where elephan's agent reflects."""
-    key_file: Annotated[str, PlainValidator(_file)] | None = setting(None, examples=["vienna.key"])
+    key_file: Annotated[str, PlainValidator(_file), _text("path")] | None = setting(None, examples=["vienna.key"])
     """File of the key that this end and the reflector share: STAMP's authenticated mode."""
     line_rate: Rate = setting(examples=["1Gbit/s"])
     """Rate of the line, of which `budget` is a share."""
-    budget: Annotated[int, PlainValidator(_budget)] = setting("1%", examples=["1%"])
+    budget: Annotated[int, PlainValidator(_budget), _text("share")] = setting("1%", examples=["1%"])
     """Share of the line's rate that all tests together may use. A test that does not fit waits."""
     bottleneck: Name | None = setting(None, examples=["atlantic"])
     """Name of a line that several paths share: tests other than `stamp` of paths with the same name never overlap."""
     benchmark: Benchmark = setting({}, examples=[{"rtt": "32ms", "loss": 1e-5}])
     """What was agreed."""
-    change: Annotated[int, PlainValidator(_change)] = setting("20%", examples=["20%"])
+    change: Annotated[int, PlainValidator(_change), _text("share")] = setting("20%", examples=["20%"])
     """Relative change that is worth an alert."""
-    transfers: list[Annotated[str, PlainValidator(_file)]] = setting([], examples=[["tonight.toml"]])
+    transfers: list[Annotated[str, PlainValidator(_file), _text("path")]] = setting([], examples=[["tonight.toml"]])
     """Scenarios of transfers over this path: an alert forecasts, by simulation, how long each takes now."""
     paused: bool = setting(False, examples=[True])
     """Keeps what is stored of the path, and tests nothing."""
@@ -303,9 +315,13 @@ class Monitor(Table):
     name: Name = setting(examples=["dr"])
     """Its name in the store, which no other monitor of the store has."""
     retention: Retention = setting({}, examples=[{"raw": "400d"}])
+    """How long what is kept."""
     metrics: Metrics | None = setting(None, examples=[{"listen": "127.0.0.1:9464"}])
+    """The endpoint for Prometheus; none: no endpoint."""
     alerts: Alerts = setting({}, examples=[{"urls_file": "alert-urls"}])
+    """Who is told."""
     path: list[Path] = setting(examples=[[{"name": "vienna"}]])
+    """What is watched."""
 
     @model_validator(mode="after")
     def _paths(self) -> Monitor:
@@ -385,6 +401,11 @@ def _apprise(config: Monitor) -> Iterator[tuple[Location, str]]:
     for number, url in enumerate(config.alerts.urls):
         if not Apprise().add(url):
             yield ("alerts", "urls", number), "a URL that apprise knows: https://github.com/caronc/apprise/wiki"
+
+
+def tables() -> dict[str, type[Table]]:
+    """Return the tables of a monitor's file by their names."""
+    return {one.__name__: one for one in (Retention, Metrics, Alerts, Benchmark, Test, Path, Monitor)}
 
 
 def _wrong_with_transfer(file: FilePath) -> str | None:

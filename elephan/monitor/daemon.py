@@ -27,7 +27,7 @@ from elephan.monitor.control import Control, Reply
 from elephan.monitor.metrics import Numbers
 from elephan.monitor.metrics import text as metrics_text
 from elephan.monitor.prometheus import Endpoint
-from elephan.monitor.sampling import Sampler
+from elephan.monitor.sampling import Sampler, key_of
 from elephan.monitor.schedule import Job, Schedule
 from elephan.monitor.spec import STAMP_PACKET_BYTES, PathSpec, Spec, TestSpec
 from elephan.monitor.tables import id_of, monitor_folder, path_folder, path_id
@@ -255,7 +255,11 @@ class Daemon:
         self._found(watch, found)
         stamp = path.stamp()
         if stamp is not None and path.towards is not None:
-            self.sampler.want(path.name, path.towards, path.key_file, stamp.period_ns)
+            try:
+                key = key_of(path.key_file)
+            except OSError as error:
+                raise RunError(f"{path.key_file}: {error.strerror}") from error
+            self.sampler.want(path.name, path.towards, key, stamp.period_ns)
 
     def _put_paths(self, state: str) -> None:
         self.database.add("monitor_path", [self._path_row(watch.spec, state) for watch in self.watches.values()])
@@ -515,6 +519,8 @@ class Daemon:
         if not due or self.children.has("notify") or now_s < not_before_s:
             return
         asked = {"urls": list(self.spec.alerts.urls), "urls_file": self.spec.alerts.urls_file, "messages": due}
+
+        self.book.handed_over(due)
 
         def told(done: Done) -> None:
             result = done.result or {}

@@ -52,7 +52,7 @@ class Day:
             # Difference of the delays of packets that follow each other (RFC 3393).
             return np.asarray(np.abs(np.diff(self.rtt_s, prepend=np.nan)))
         if quantity == "loss":
-            return np.isnan(self.rtt_s).astype(np.float64)
+            return np.asarray(np.isnan(self.rtt_s).astype(np.float64))
         found = {"rtt_s": self.rtt_s, "forward_delay_s": self.forward_s, "ttl": self.ttl.astype(np.float64)}
         return np.asarray(found[quantity])
 

@@ -365,12 +365,14 @@ class MonitorReader:
         try:
             state = json.loads((self.folder(path_id) / "state.json").read_text())["detectors"][quantity]
             detector = native.ChangeDetector(state["config"], state["state"])
-            bands = [detector.benchmark(at) for at in times]
+            found = [detector.benchmark(at) for at in times]
         except (OSError, ValueError, KeyError, AttributeError):
             return None
-        if any(one is None for one in bands):
+        bands = [one for one in found if one is not None]
+        if len(bands) < len(times):
             return None
-        return Band(list(times), *([one[part] for one in bands] for part in range(3)))
+        low, mid, high = (list(column) for column in zip(*bands, strict=True))
+        return Band(list(times), low, mid, high)
 
     def _learned(self, path_id: int, quantity: str, times: Sequence[float]) -> Band | None:
         import numpy as np

@@ -4,5 +4,12 @@
 //! **Invariant: nothing here reads a clock, a socket or a file; the simulator, an emulated path and a real path drive the
 //! same estimators, and an estimate states its interval and its cost or says why there is none.**
 
+pub mod clock;
 pub mod estimate;
+pub mod reflector;
+pub mod registry;
+pub mod session;
+pub mod stamp;
+pub mod stamp_tlv;
+pub mod statistics;
 pub mod train;

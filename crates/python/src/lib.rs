@@ -16,6 +16,7 @@ mod gateway;
 mod interruptible;
 mod iscsi;
 mod line_port;
+mod measure;
 mod on_hosts;
 mod on_kernel;
 mod parity;
@@ -37,6 +38,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fc_port::register(module)?;
     gateway::register(module)?;
     line_port::register(module)?;
+    measure::register(module)?;
     on_hosts::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;
