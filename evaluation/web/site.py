@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FOLDER = OUT / "web"
 STORE = FOLDER / "store.sqlite"
+SMALL = OUT / "web-scan" / "store.sqlite"
 RAW_DAYS = 8
 """Days of raw samples: those that a window of a week takes. A year of them would take an hour to make."""
 
@@ -37,7 +38,7 @@ def filled() -> tuple[str, str]:
     from elephan.api import run
     from elephan.monitor.synthetic import fill
 
-    _emptied()
+    _emptied(FOLDER)
     # A path that is silent for three minutes counts as such: measuring takes longer.
     fill(str(STORE), paths=10, days=365, raw_days=RAW_DAYS, end_s=time.time() + 1800)
     results = run(str(ROOT / "examples" / "hybrid-manager.toml"), store=str(STORE))
@@ -45,9 +46,9 @@ def filled() -> tuple[str, str]:
     return results.records[0].id, units.size(size)
 
 
-def _emptied() -> None:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
+def _emptied(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
 
 
 def filled_small() -> None:
@@ -55,17 +56,17 @@ def filled_small() -> None:
     from elephan.api import run
     from elephan.monitor.synthetic import fill
 
-    _emptied()
-    fill(str(STORE), paths=3, days=7, raw_days=1)
-    run(str(ROOT / "examples" / "hybrid-manager.toml"), store=str(STORE))
+    _emptied(SMALL.parent)
+    fill(str(SMALL), paths=3, days=7, raw_days=1)
+    run(str(ROOT / "examples" / "hybrid-manager.toml"), store=str(SMALL))
 
 
 @contextmanager
-def served(*options: str) -> Iterator[tuple[str, int]]:
-    """Run `elephan web` over the store; yield its URL without the last slash, and its process."""
+def served(*options: str, store: Path = STORE) -> Iterator[tuple[str, int]]:
+    """Run `elephan web` over a store; yield its URL without the last slash, and its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from elephan.cli import main; main()", "web", "--store", str(STORE)]
+    command = [sys.executable, "-c", "from elephan.cli import main; main()", "web", "--store", str(store)]
     process = subprocess.Popen([*command, "--listen", f"127.0.0.1:{port}", *options], stderr=subprocess.DEVNULL)
     try:
         until_s = time.monotonic() + READY_S
@@ -101,6 +102,12 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()
+
+
+def processor_s(process: int) -> float:
+    """Return the processor time that a process has had, s."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_bytes(process: int) -> int:
