@@ -30,7 +30,7 @@ from elephan.errors import ElephanError
 from elephan.monitor.reading import MonitorReader, PathState
 from elephan.record import Record
 from elephan.web import charts, pages
-from elephan.web.asked import Busy, Tests, may_ask
+from elephan.web.asked import AskedTests, Busy, may_ask
 from elephan.web.drawing import address
 from elephan.web.guard import Guard, Visit
 from elephan.web.listen import Listen
@@ -81,7 +81,7 @@ def application(store: str | None, listen: Listen, tokens: Path | None, is_tls: 
     # Without its pages about itself: they load scripts from elsewhere.
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
     _errors(app)
-    tests = Tests(reader.place, hub.note)
+    tests = AskedTests(reader.place, hub.note)
     _monitor(app, reader, hub, tests)
     _stored(app, Runs(store))
     _login(app)
@@ -137,19 +137,21 @@ def _errors(app: FastAPI) -> None:
 Points = Annotated[int, Query(ge=2, le=charts.POINTS_MAX)]
 
 
-def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub, tests: Tests) -> None:
+def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub, tests: AskedTests) -> None:
     def path_named(monitor: str, name: str) -> PathState:
         for path in reader.paths():
             if (path.monitor, path.name) == (monitor, name):
                 return path
         raise NotThere(f"Monitor {monitor} has no path {name} in this store.")
 
+    sparks = pages.Sparks(reader)
+
     def window_of(request: Request) -> Window:
         return Window.of(request.query_params, time.time())
 
     @app.get("/")
     def overview(request: Request) -> Response:
-        return HTMLResponse(pages.overview(visit_of(request), reader))
+        return HTMLResponse(pages.overview(visit_of(request), reader, sparks))
 
     @app.get("/alerts")
     def alerts(request: Request, show: str = "all") -> Response:

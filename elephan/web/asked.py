@@ -16,7 +16,7 @@ from elephan.monitor.tables import monitor_folder
 from elephan.store.place import Place
 
 AT_ONCE = 4
-"""Tests that may wait for their outcome; the monitor itself runs none beside another on one bottleneck."""
+"""AskedTests that may wait for their outcome; the monitor itself runs none beside another on one bottleneck."""
 
 KEPT_S = 600.0
 """Time for which a page says how a test ended, s."""
@@ -38,7 +38,7 @@ class Busy(ElephanError):
     """Another test is still waited for."""
 
 
-class Tests:
+class AskedTests:
     """The tests that were asked for, by path; at most one each."""
 
     def __init__(self, place: Place, on_news: Callable[[], None] = lambda: None) -> None:

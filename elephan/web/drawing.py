@@ -48,15 +48,6 @@ def bottleneck(path: PathState) -> str:
     return "" if name.startswith("*") else name
 
 
-def label(path: PathState) -> str:
-    """Return a path for a screen reader."""
-    values = ", ".join(
-        f"{quantity(name).title} {quantity(name).show(path.latest[name])}" for name in SHOWN if name in path.latest
-    )
-    alerts = f", {path.alerts_open} open" if path.alerts_open else ""
-    return f"Path {path.name}: {WORDS[path.state]}{alerts}{', ' if values else ''}{values}"
-
-
 def wide_map(paths: Sequence[PathState]) -> Markup:
     """Return the map for a wide page: monitors to the left, shared bottlenecks in the middle, far ends to the right."""
     return _drawn(paths, 940, _wide, "wide")
@@ -112,7 +103,7 @@ def _wide(monitor: str, members: list[PathState], top: int) -> tuple[list[str], 
         y = first + ROW * index + ROW / 2
         shared = middles.get(bottleneck(path))
         start = (276.0, shared) if shared is not None else (152.0, centre)
-        values = "".join(
+        values = " ".join(
             f'<text class="value" x="{x}" y="{y + 5:.0f}" text-anchor="end" {_live(path, name)}>'
             f"{_value(path, name)}</text>"
             for name, x in zip(SHOWN, COLUMNS, strict=True)
@@ -122,8 +113,8 @@ def _wide(monitor: str, members: list[PathState], top: int) -> tuple[list[str], 
                 path,
                 f'<rect class="hit" x="156" y="{y - ROW / 2 + 2:.0f}" width="780" height="{ROW - 4}" rx="6"/>'
                 f'<path class="way" d="{_curve(*start, 400, y)}"/>{_sign(path.state, 412, y)}'
-                f'<text class="name" x="434" y="{y - 2:.0f}">{_clipped(path.name, 18)}</text>'
-                f'<text class="word" x="434" y="{y + 14:.0f}">{_state_words(path)}</text>{values}',
+                f'<text class="name" x="434" y="{y - 2:.0f}">{_clipped(path.name, 18)}</text> '
+                f'<text class="word" x="434" y="{y + 14:.0f}">{_state_words(path)}</text> {values}',
             )
         )
     parts.append(
@@ -151,10 +142,10 @@ def _narrow(monitor: str, members: list[PathState], top: int) -> tuple[list[str]
                 f'<rect class="hit" x="24" y="{y - NARROW_ROW / 2 + 1:.0f}" width="332" height="{NARROW_ROW - 2}" '
                 'rx="6"/>'
                 f'<path class="way" d="M20 {y}H44"/>{_sign(path.state, 54, y)}'
-                f'<text class="name" x="74" y="{y - 2:.0f}">{_clipped(path.name, 20)}</text>'
-                f'<text class="word" x="74" y="{y + 14:.0f}">{_state_words(path)}{share}</text>'
+                f'<text class="name" x="74" y="{y - 2:.0f}">{_clipped(path.name, 20)}</text> '
+                f'<text class="word" x="74" y="{y + 14:.0f}">{_state_words(path)}{share}</text> '
                 f'<text class="value" x="350" y="{y - 2:.0f}" text-anchor="end" {_live(path, "rtt_s")}>'
-                f"{_value(path, 'rtt_s')}</text>"
+                f"{_value(path, 'rtt_s')}</text> "
                 f'<text class="word" x="350" y="{y + 14:.0f}" text-anchor="end" {_live(path, "loss")}>'
                 f"{_value(path, 'loss')}</text>",
             )
@@ -166,8 +157,8 @@ def _linked(path: PathState, inside: str) -> str:
     from markupsafe import escape
 
     return (
-        f'<a class="path {path.state}" href="{escape(address(path))}" data-path="{path.id}" '
-        f'aria-label="{escape(label(path))}">{inside}</a>'
+        # Its name is its text, which is what one sees, and stays so when news change it.
+        f'<a class="path {path.state}" href="{escape(address(path))}" data-path="{path.id}">{inside}</a>'
     )
 
 

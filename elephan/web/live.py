@@ -72,9 +72,11 @@ class Hub:
         try:
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._look())
+            looking = self._looking
             # A browser that lost the connection comes back after that many milliseconds.
             yield "retry: 2000\n\n"
-            while not self._is_ended:
+            # If the task fails, the streams end, and browsers that come back start it again.
+            while not (self._is_ended or looking.done()):
                 try:
                     message = await asyncio.wait_for(page.get(), BEAT_S)
                 except TimeoutError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from elephan.monitor.reading import TESTS, AlertView, MonitorReader, OutcomeView
 from elephan.record import Record
 from elephan.store.database import Damaged
 from elephan.web import drawing
-from elephan.web.asked import Tests
+from elephan.web.asked import AskedTests
 from elephan.web.guard import Visit
 from elephan.web.quantities import CHARTS, QUANTITIES, quantity
 from elephan.web.runs import PAGE, SHOWN, Row
@@ -23,6 +24,7 @@ from elephan.web.window import SPANS, Window, ago, around, iso, moment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "page"
 STATIC = Path(__file__).parent / "static"
@@ -36,6 +38,9 @@ SPARK_S = 7 * 86400.0
 """Span of the small curves: a week of hourly summaries, which are read in a millisecond a path."""
 
 SPARK_POINTS = 170
+
+SPARK_AGE_S = 300.0
+"""Time for which a small curve is kept: it has a point an hour."""
 
 TESTS_S = 30 * 86400.0
 """Age of the oldest outcome that a path's page shows as its test's newest."""
@@ -90,7 +95,7 @@ class PathRow:
     """A path in the table below the map."""
 
     path: PathState
-    spark: str
+    spark: Markup
     seen: str
 
 
@@ -98,15 +103,28 @@ ROW = ("rtt_s", "loss", "jitter_s", "available_bps", "capacity_bps")
 """Quantities in the table below the map."""
 
 
-def overview(visit: Visit, reader: MonitorReader) -> str:
+class Sparks:
+    """The small curves of the last week, drawn anew every `SPARK_AGE_S`."""
+
+    def __init__(self, reader: MonitorReader) -> None:
+        self._reader = reader
+        self._drawn: dict[int, tuple[float, Markup]] = {}
+
+    def of(self, path: PathState, now_s: float) -> Markup:
+        """Return a path's curve."""
+        drawn_s, curve = self._drawn.get(path.id, (-math.inf, None))
+        if curve is None or now_s - drawn_s > SPARK_AGE_S:
+            week = self._reader.series(path.id, "rtt_s", now_s - SPARK_S, now_s, SPARK_POINTS)
+            curve = drawing.spark(week.times, week.mid, now_s - SPARK_S, now_s)
+            self._drawn[path.id] = (now_s, curve)
+        return curve
+
+
+def overview(visit: Visit, reader: MonitorReader, sparks: Sparks) -> str:
     """Return the map of paths, and their table."""
     now_s = time.time()
     paths = reader.paths()
-    rows = []
-    for path in paths:
-        week = reader.series(path.id, "rtt_s", now_s - SPARK_S, now_s, SPARK_POINTS)
-        curve = drawing.spark(week.times, week.mid, now_s - SPARK_S, now_s)
-        rows.append(PathRow(path, curve, ago(path.last_sample_s, now_s)))
+    rows = [PathRow(path, sparks.of(path, now_s), ago(path.last_sample_s, now_s)) for path in paths]
     states = [path.state for path in paths]
     return page(
         "overview.html.j2",
@@ -178,7 +196,7 @@ def alerts_page(visit: Visit, reader: MonitorReader, open_only: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Test:
+class Outcome:
     """The newest outcome of a path test."""
 
     test: str
@@ -189,7 +207,7 @@ class Test:
     cost: str
 
 
-def path_page(visit: Visit, reader: MonitorReader, path: PathState, window: Window, asked: Tests) -> str:
+def path_page(visit: Visit, reader: MonitorReader, path: PathState, window: Window, asked: AskedTests) -> str:
     """Return the page of one path; its charts are drawn in the browser."""
     now_s = time.time()
     agreed = path.settings.get("benchmark") or {}
@@ -199,7 +217,7 @@ def path_page(visit: Visit, reader: MonitorReader, path: PathState, window: Wind
         if name in path.latest
     ]
     alerts = reader.alerts(path.id, window.start_s, window.end_s, limit=50)
-    outcomes = reader.outcomes(path.id, None, now_s - TESTS_S, now_s + 1, limit=500)
+    outcomes = [one for test in TESTS for one in reader.outcomes(path.id, test, now_s - TESTS_S, now_s + 1, limit=1)]
     return page(
         "path.html.j2",
         visit,
@@ -245,12 +263,10 @@ def _period(seconds: float | None) -> str:
     return units.NOTHING if seconds is None else f"{seconds:g} s"
 
 
-def _newest(outcomes: Sequence[OutcomeView], now_s: float) -> list[Test]:
-    """Return the newest outcome of each test; `outcomes` come newest first."""
-    found: dict[str, Test] = {}
+def _newest(outcomes: Sequence[OutcomeView], now_s: float) -> list[Outcome]:
+    """Return outcomes for the page."""
+    rows = []
     for one in outcomes:
-        if one.test in found:
-            continue
         content = one.outcome
         estimates = [
             (quantity(item["quantity"]).title, _interval(item))
@@ -258,13 +274,17 @@ def _newest(outcomes: Sequence[OutcomeView], now_s: float) -> list[Test]:
             if item.get("value") is not None
         ]
         cost = content.get("cost") or {}
-        spent = f"{units.size(cost.get('bytes'))} in {units.duration(cost.get('seconds'))}" if cost else ""
-        refused = content.get("refused") or ""
-        found[one.test] = Test(
-            one.test, ago(one.at_s, now_s), estimates, str(refused), [str(note) for note in content.get("notes", ())],
-            spent,
-        )  # fmt: skip
-    return [found[name] for name in sorted(found)]
+        rows.append(
+            Outcome(
+                test=one.test,
+                when=ago(one.at_s, now_s),
+                estimates=estimates,
+                refused=str(content.get("refused") or ""),
+                notes=[str(note) for note in content.get("notes", ())],
+                cost=f"{units.size(cost.get('bytes'))} in {units.duration(cost.get('seconds'))}" if cost else "",
+            )
+        )
+    return rows
 
 
 def _interval(estimate: dict[str, Any]) -> str:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import selectors
 import stat
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from elephan.cli.main import call
 from elephan.errors import InputError
+from elephan.monitor.control import Control, Reply
+from elephan.monitor.reading import PathState
+from elephan.monitor.tables import monitor_folder
+from elephan.store.place import Place
 from elephan.web import sessions
+from elephan.web.asked import AskedTests, Busy, may_ask
 from elephan.web.listen import Listen
 from elephan.web.sessions import Attempts, Sessions
 from elephan.web.tokens import TokenFile, add, read, remove
@@ -149,3 +159,66 @@ def test_wrong_logins_are_bounded_by_network_and_in_memory(monkeypatch: pytest.M
     for number in range(100):
         attempts.failed(f"198.51.100.{number}", 1.0)
     assert len(attempts) == 10
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Iterator[tuple[Place, list[dict[str, Any]]]]:
+    """The socket of a running monitor, which answers about `capacity` only when it is asked for another test."""
+    place = Place.of(str(tmp_path / "store.sqlite"))
+    folder = monitor_folder(place)
+    folder.mkdir()
+    asked: list[dict[str, Any]] = []
+    waiting: list[Reply] = []
+
+    def handle(request: dict[str, Any], reply: Reply) -> None:
+        asked.append(request)
+        if request["test"] == "capacity":
+            waiting.append(reply)
+            return
+        for one in (*waiting, reply):
+            one({"fault": "the budget is spent"} if request["test"] == "mtu" else {"outcome": {}})
+
+    with selectors.DefaultSelector() as selector:
+        control = Control(folder / "monitor-noc.socket", selector, handle)
+        ended = threading.Event()
+
+        def loop() -> None:
+            while not ended.is_set():
+                for key, _ in selector.select(0.05):
+                    key.data()
+
+        thread = threading.Thread(target=loop)
+        thread.start()
+        yield place, asked
+        ended.set()
+        thread.join()
+        control.close()
+
+
+def test_an_operator_asks_a_running_monitor_and_hears_how_it_went(
+    monitor: tuple[Place, list[dict[str, Any]]],
+) -> None:
+    place, asked = monitor
+    news = threading.Semaphore(0)
+    tests = AskedTests(place, news.release)
+    one, two = (PathState(i, "noc", f"path{i}", "", "good", None, {}, 0, {}) for i in (1, 2))
+    assert tests.is_running(one) and tests.of(one) is None
+    tests.start(one, "capacity", "anna")
+    with pytest.raises(Busy, match="still measured"):
+        tests.start(one, "queue", "anna")
+    shown = tests.of(one)
+    assert shown is not None and not shown.is_over and shown.by == "anna"
+    deadline = time.monotonic() + 10
+    while not asked and time.monotonic() < deadline:
+        time.sleep(0.01)
+    tests.start(two, "mtu", "bert")
+    assert news.acquire(timeout=10) and news.acquire(timeout=10)
+    assert asked[0] == {"do": "now", "path": "path1", "test": "capacity"}
+    for path in (one, two):
+        shown = tests.of(path)
+        assert shown is not None and shown.is_over and shown.is_fault and shown.text == "the budget is spent"
+    tests.start(one, "queue", "anna")
+    assert news.acquire(timeout=10)
+    shown = tests.of(one)
+    assert shown is not None and shown.text.startswith("done") and not shown.is_fault
+    assert may_ask("capacity") and not may_ask("stamp; rm")
