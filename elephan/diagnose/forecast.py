@@ -165,7 +165,7 @@ class _Model:
             file.write_text("\n".join(lines))
             (record,) = run(file, store="none", workers=1)
         metrics = record.metrics
-        return Outcome(change, float(metrics["goodput_bps"]), metrics.get("rtt_mean_s"))
+        return Outcome(change, metrics["goodput_bps"] or 0.0, metrics.get("rtt_mean_s"))
 
     def _queue_bytes(self) -> int:
         """Return the queue that was seen in use; one of a BDP where none was."""
