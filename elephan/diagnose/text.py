@@ -72,6 +72,7 @@ def as_json(watched: Watched, forecasts: Sequence[Forecast | None]) -> dict[str,
     return {
         "flows": flows,
         "connections": watched.connections,
+        "idle": watched.idle,
         "samples": watched.samples,
         "cost_s": watched.cost_s,
     }

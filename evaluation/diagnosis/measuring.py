@@ -107,7 +107,8 @@ class Seen:
     def _late_reads(self) -> float:
         """Return the share of the receiving end's samples with half of the window or more unread."""
         samples = [sample for flow in self.receiver["flows"] for sample in flow["samples"]]
-        return sum(one["unread_bytes"] > one["rcv_wnd_bytes"] for one in samples) / max(len(samples), 1)
+        late = [one for one in samples if one["unread_bytes"] > one["rcv_wnd_bytes"]]
+        return len(late) / max(len(samples), 1)
 
 
 def batches(cases: Sequence[Case]) -> list[list[Case]]:

@@ -26,9 +26,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("arguments", "said"), CASES)
-def test_a_wrong_command_is_refused_in_one_line(
-    arguments: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_command_is_refused_in_one_line(arguments: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     seconds = [] if "--seconds" in arguments else ["--seconds", "0.1"]
     assert call(["diagnose", *shlex.split(arguments), *seconds]) == 2
     out, err = capsys.readouterr()
@@ -38,8 +36,10 @@ def test_a_wrong_command_is_refused_in_one_line(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's process is one of root's, or root gives its rights up")
 def test_another_user_s_process_needs_its_rights() -> None:
+    # Loaded before: nobody may not be let into the folder of the packages.
     program = (
-        "import os, sys; from elephan.cli.main import call; os.setgid(65534); os.setuid(65534); "
+        "import os, sys, elephan.api, elephan.cli.diagnose, elephan.diagnose.text, elephan.signals; "
+        "from elephan.cli.main import call; os.setgid(65534); os.setuid(65534); "
         f"sys.exit(call(['diagnose', '--pid', '{os.getpid()}', '--seconds', '0.1']))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
