@@ -62,10 +62,8 @@ def diagnose(
             raise InputError(f"--line-rate {line_rate}: more than nothing")
     with termination_requested() as wait_for_termination:
         watched = watch(Selection(port, pid, peer), seconds, wait_for_termination)
-    if not no_forecast and watched.flows and not json_:
-        say("simulating what other settings would give (--no-forecast leaves it out)")
     forecasts = [
-        None if no_forecast or place >= FORECASTS else forecast(flow, rate_bps)
+        None if no_forecast or place >= FORECASTS else forecast(flow, rate_bps, say)
         for place, flow in enumerate(watched.flows)
     ]
     if json_:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,13 @@ class Forecast:
     none_because: str | None = None
 
 
-def forecast(flow: Mapping[str, Any], line_rate_bps: int | None = None) -> Forecast:
-    """Return the forecast for a flow of `Watched`. `line_rate_bps` is the path's, None: the interface's."""
+def forecast(
+    flow: Mapping[str, Any], line_rate_bps: int | None = None, say: Callable[[str], None] | None = None
+) -> Forecast:
+    """Return the forecast for a flow of `Watched`. `line_rate_bps` is the path's, None: the interface's.
+
+    `say` is told before something is simulated, which takes seconds.
+    """
     counters, limit = flow["counters"], flow["limit"]
     if counters is None or limit is None:
         return Forecast(none_because="it needs the sender's counters and its limit")
@@ -73,6 +78,8 @@ def forecast(flow: Mapping[str, Any], line_rate_bps: int | None = None) -> Forec
         return Forecast(none_because="what the path carries is not known: give its rate, --line-rate 1Gbit/s")
     if line_rate_bps < flow["goodput_bps"]:
         return Forecast(none_because=f"it is faster than the path's rate of {rate(line_rate_bps)}: another --line-rate")
+    if say is not None:
+        say(f"simulating {flow['local']} to {flow['remote']} with other settings (--no-forecast leaves it out)")
     model = _Model(flow, line_rate_bps)
     as_it_is = model.run("as it is", **model.own())
     outcomes = [model.run(change, **settings) for change, settings in model.variants()]
@@ -165,7 +172,7 @@ class _Model:
             file.write_text("\n".join(lines))
             (record,) = run(file, store="none", workers=1)
         metrics = record.metrics
-        return Outcome(change, float(metrics["goodput_bps"]), metrics.get("rtt_mean_s"))
+        return Outcome(change, metrics["goodput_bps"] or 0.0, metrics.get("rtt_mean_s"))
 
     def _queue_bytes(self) -> int:
         """Return the queue that was seen in use; one of a BDP where none was."""

@@ -40,7 +40,8 @@ def lines(watched: Watched, forecasts: Sequence[Forecast | None]) -> list[str]:
 
 def _flow(flow: Mapping[str, Any]) -> str:
     way = ("{0} > {1}" if flow["role"] == "sender" else "{1} > {0}").format(flow["local"], flow["remote"])
-    head = f"{way}  {size(flow['bytes'])} at {rate(flow['goodput_bps'])}, {flow['congestion_control'] or 'control unknown'}"
+    control = flow["congestion_control"] or "unknown control"
+    head = f"{way}  {size(flow['bytes'])} at {rate(flow['goodput_bps'])}, {control}"
     if flow["limit"] is None:
         return f"{head}: not decided: {flow['because']}"
     sure = "limited by" if flow["confidence"] == "clear" else "likely limited by"
@@ -71,6 +72,7 @@ def as_json(watched: Watched, forecasts: Sequence[Forecast | None]) -> dict[str,
     return {
         "flows": flows,
         "connections": watched.connections,
+        "idle": watched.idle,
         "samples": watched.samples,
         "cost_s": watched.cost_s,
     }

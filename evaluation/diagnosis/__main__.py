@@ -1,5 +1,5 @@
-"""`python -m evaluation.diagnosis --measure`, as root: flows of a known limit over emulated paths, watched and diagnosed;
-writes docs/results/diagnosis.md. Without `--measure` it judges the samples in out/evaluation again.
+"""`python -m evaluation.diagnosis --measure`, as root: flows of a known limit, watched and diagnosed; writes
+docs/results/diagnosis.md. Without `--measure` it judges the samples in out/evaluation again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evaluation.runner import OUT
 
 ROUNDS = 3
 """Times that a case runs whose packets the emulator held up."""
-SEED = 20261126
+SEED = 20261127
 """Of the draw that is published; the rules were made on others."""
 
 

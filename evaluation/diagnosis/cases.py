@@ -12,17 +12,19 @@ MSS_BYTES = 1448
 """Of packets of 1500 B with time stamps."""
 WATCHED_S = 5.0
 LIMITS = {
-    "application": 26,
-    "receiving_application": 22,
-    "send_buffer": 22,
-    "receive_window": 24,
-    "pacing": 18,
-    "loss": 26,
-    "queue": 44,
-    "policer": 26,
+    "application": 30,
+    "receiving_application": 28,
+    "send_buffer": 28,
+    "receive_window": 26,
+    "pacing": 20,
+    "loss": 30,
+    "queue": 50,
+    "policer": 30,
     "start_up": 22,
 }
 """Flows of each limit in a draw."""
+TICK_S = 0.01
+"""Between two writes of a steady stream, or reads of one."""
 WAYS = 20_000
 """Attempts at a draw of one case."""
 
@@ -115,6 +117,8 @@ def _application(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) 
     # A request every now and then, or a steady stream.
     burst = int(mean / 8 * drawn.uniform(0.05, 0.8)) if drawn.random() < 0.5 else 0
     return {
+        # So that its own bursts are not what limits it.
+        "queue_bytes": int(max(bdp, 3 * burst, 3 * mean / 8 * TICK_S, 100_000)),
         "write_bps": mean,
         "burst_bytes": burst,
         "congestion_control": drawn.choice(["cubic", "cubic", "reno", "bbr"]),
@@ -129,10 +133,11 @@ def _receiving(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) ->
     if buffer is not None and buffer * 8 / rtt_s < 3 * mean:
         return None
     # Its buffer has to be full before it is the limit.
-    fill_s = 3 * (buffer or 6e6) * 8 / (rate_bps - mean)
+    fill_s = 4 * (buffer or 6e6) * 8 / (rate_bps - mean)
     if fill_s > 5:
         return None
     return {
+        "queue_bytes": int(max(bdp, 4 * (buffer or 6e6), 3 * read)),
         "read_bps": mean,
         "read_bytes": read,
         "receive_buffer_bytes": buffer,
@@ -147,6 +152,7 @@ def _send_buffer(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) 
     if window < 60_000:
         return None
     return {
+        "queue_bytes": int(max(2 * bdp, 100_000)),
         "send_buffer_bytes": int(window / 2),
         "congestion_control": drawn.choice(["cubic", "cubic", "reno", "bbr"]),
         "warm_up_s": _settled(rate_bps, rtt_s),
@@ -160,6 +166,7 @@ def _receive_window(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: floa
     # A clamp is rounded up to 16 bits and a scale (RFC 7323): by a factor of two at most.
     key = drawn.choice(["receive_buffer_bytes", "window_clamp_bytes"])
     return {
+        "queue_bytes": int(max(2 * bdp, 100_000)),
         key: int(window / 2 if key == "receive_buffer_bytes" else window),
         "congestion_control": drawn.choice(["cubic", "cubic", "reno", "bbr"]),
         "warm_up_s": _settled(rate_bps, rtt_s),
@@ -168,6 +175,7 @@ def _receive_window(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: floa
 
 def _pacing(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) -> dict[str, Any] | None:
     return {
+        "queue_bytes": int(max(2 * bdp, 100_000)),
         "pacing_bps": int(rate_bps * drawn.uniform(0.1, 0.7)),
         "congestion_control": drawn.choice(["cubic", "cubic", "reno", "bbr"]),
         "warm_up_s": _settled(rate_bps, rtt_s),
@@ -185,7 +193,12 @@ def _loss(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) -> dict
     lost = window / rtt_s * WATCHED_S * loss
     if not 0.02 < share < 0.5 or lost < 4:
         return None
-    return {"loss": loss, "congestion_control": control, "warm_up_s": _settled(rate_bps, rtt_s)}
+    return {
+        "queue_bytes": int(max(2 * bdp, 100_000)),
+        "loss": loss,
+        "congestion_control": control,
+        "warm_up_s": _settled(rate_bps, rtt_s),
+    }
 
 
 def _queue(drawn: random.Random, rate_bps: int, rtt_s: float, bdp: float) -> dict[str, Any] | None:

@@ -16,11 +16,12 @@ from typing import Any
 
 from elephan.core import native
 from elephan.network_namespace import within
-from elephan.path.session import open_path
+from elephan.path.report import Report
+from elephan.path.session import Opened, open_path
 from elephan.path.testbed import Host, address
 from elephan.record import canonical_json
 from elephan.scenario import load
-from evaluation.diagnosis.cases import WATCHED_S, Case
+from evaluation.diagnosis.cases import TICK_S, WATCHED_S, Case
 
 PORT = 5001
 BATCH_BPS = 700_000_000
@@ -28,10 +29,10 @@ BATCH_BPS = 700_000_000
 BATCH_CASES = 6
 INTERVAL_NS = 20_000_000
 """Between two samples, as `elephan diagnose` takes them."""
-TICK_S = 0.01
-"""Between two writes of a steady stream."""
 HELD_UP_S, HELD_UP = 0.002, 0.1
 """What the emulator may hold packets up: a time, or a part of the path's RTT."""
+LATE_READS = 0.05
+"""Part of the samples in which a receiver may be late."""
 DROPS = 0.002
 """Part of the packets of an application that its bursts may lose."""
 BLOCK = bytes(1 << 18)
@@ -56,6 +57,7 @@ class Seen:
     """Counters of the path's forward link, of the same time."""
     held_up_s: float
     """Time that the emulator let one packet in a hundred wait, by its own fault."""
+    watched_s: float = WATCHED_S
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Seen:
@@ -72,16 +74,17 @@ class Seen:
         """Return why the case's limit was not the flow's, from counters that the diagnosis has not; None if it was."""
         case, share = self.case, self.received_bps / self.case.rate_bps
         drops, losses, policed = (self.link[f"dropped_by_{by}"] for by in ("queue", "loss", "policer"))
-        carried_bps = self.link["delivered_bytes"] * 8 / WATCHED_S
+        carried_bps = self.link["delivered_bytes"] * 8 / self.watched_s
         if self.was_held_up():
             return f"the emulator held packets up by {self.held_up_s * 1e3:.1f} ms"
         if case.limit == "queue":
             return None if share > 0.8 else f"the line was used to {share:.0%} only"
         if case.limit == "policer":
             assert case.policer is not None
-            if not policed:
-                return "the policer dropped nothing"
             used = self.received_bps / case.policer[0]
+            # BBR paces at a policer's rate for a while, once it has found one.
+            if not policed and not (case.congestion_control == "bbr" and used > 0.8):
+                return "the policer dropped nothing"
             return None if used > 0.5 else f"{used:.0%} of the policer's rate only"
         if share > 0.85:
             return f"the line was used to {share:.0%}"
@@ -97,7 +100,15 @@ class Seen:
             return None if written > 0.9 else f"{written:.0%} of what the application writes arrived"
         if case.limit == "receiving_application" and carried_bps > 1.15 * self.received_bps + 1e5:
             return "the receiver's buffer was not full yet"
+        if case.limit == "receive_window" and (late := self._late_reads()) > LATE_READS:
+            return f"its receiver was late to read, in {late:.0%} of samples"
         return f"the queue dropped {drops}" if drops else None
+
+    def _late_reads(self) -> float:
+        """Return the share of the receiving end's samples with half of the window or more unread."""
+        samples = [sample for flow in self.receiver["flows"] for sample in flow["samples"]]
+        late = [one for one in samples if one["unread_bytes"] > one["rcv_wnd_bytes"]]
+        return len(late) / max(len(samples), 1)
 
 
 def batches(cases: Sequence[Case]) -> list[list[Case]]:
@@ -113,8 +124,8 @@ def batches(cases: Sequence[Case]) -> list[list[Case]]:
     return found
 
 
-def run(batch: Sequence[Case]) -> list[Seen]:
-    """Run the flows of a batch at once, each over a path of its own; watch each for `WATCHED_S`."""
+def run(batch: Sequence[Case], watched_s: float = WATCHED_S) -> list[Seen]:
+    """Run the flows of a batch at once, each over a path of its own, and watch each."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "paths.toml"
         file.write_text(_scenario(batch))
@@ -122,6 +133,7 @@ def run(batch: Sequence[Case]) -> list[Seen]:
         spec = point.to_spec()
     hosts = [Host(address(number), number, sysctls=SYSCTLS) for number in range(2 * len(batch))]
     with open_path(hosts, spec, {"what": "diagnosis", "of": "evaluation"}) as path:
+        assert isinstance(path, Opened), "the scenario asks for no other emulator"
         routes = []
         for number in range(len(batch)):
             routes.append({"from": 2 * number, "to": 2 * number + 1, "links": [2 * number]})
@@ -133,10 +145,10 @@ def run(batch: Sequence[Case]) -> list[Seen]:
         def counted(number: int) -> dict[str, int]:
             snapshot = path.emulator.snapshot()
             assert snapshot is not None, "it was started"
-            return dict(snapshot["links"][2 * number])
+            return {name: int(str(value)) for name, value in snapshot["links"][2 * number].items()}
 
         pairs = [
-            _Pair(case, Path(near), Path(far), address(2 * number + 1), partial(counted, number))
+            _Pair(case, Path(near), Path(far), address(2 * number + 1), partial(counted, number), watched_s)
             for number, (case, (near, far)) in enumerate(zip(batch, ends, strict=True))
         ]
         threads = [threading.Thread(target=pair.go) for pair in pairs]
@@ -148,8 +160,9 @@ def run(batch: Sequence[Case]) -> list[Seen]:
     for pair in pairs:
         if pair.error is not None:
             raise pair.error
+    assert isinstance(report, Report), "of the same emulator"
     held_up_s = max(report.core["late_p99_ns"] or 0, report.core["waited_p99_ns"] or 0) / 1e9
-    return [Seen(pair.case, *pair.seen, pair.received_bps, pair.link, held_up_s) for pair in pairs]
+    return [Seen(pair.case, *pair.seen, pair.received_bps, pair.link, held_up_s, watched_s) for pair in pairs]
 
 
 def _scenario(batch: Sequence[Case]) -> str:
@@ -175,9 +188,16 @@ class _Pair:
     """The two ends of a case's path."""
 
     def __init__(
-        self, case: Case, near: Path, far: Path, far_address: str, counted: Callable[[], dict[str, int]]
+        self,
+        case: Case,
+        near: Path,
+        far: Path,
+        far_address: str,
+        counted: Callable[[], dict[str, int]],
+        watched_s: float,
     ) -> None:
         self.case, self.near, self.far, self.far_address = case, near, far, far_address
+        self.watched_s = watched_s
         self.link: dict[str, int] = {}
         self._counted = counted
         self.seen: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
@@ -239,7 +259,7 @@ class _Pair:
         def watch(place: int, file: Path) -> None:
             # A short flow is watched until it is over: what comes after it is no part of it.
             stop = lambda seconds: self._over.is_set()  # noqa: E731
-            text = native.watch_flows(int(WATCHED_S * 1e9), INTERVAL_NS, stop, port=PORT, namespace=str(file))
+            text = native.watch_flows(int(self.watched_s * 1e9), INTERVAL_NS, stop, port=PORT, namespace=str(file))
             results[place].update(json.loads(text))
 
         threads = [threading.Thread(target=watch, args=(i, file)) for i, file in enumerate((self.near, self.far))]

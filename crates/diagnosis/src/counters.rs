@@ -57,7 +57,8 @@ pub struct Counters {
     pub min_rtt_us: f64,
     /// Smoothed round-trip time, us: percentiles 10, 50 and 90.
     pub srtt_us: [f64; 3],
-    /// Correlation of congestion window and round-trip time: near 1 where the window fills a queue.
+    /// Growth of the round-trip time with the congestion window, as a part of both: near 1 where all that the window grows
+    /// by waits in a queue, and 0 where nothing does. By least squares.
     pub rtt_follows_cwnd: f64,
     /// Congestion window in the first sample and in the last, segments.
     pub cwnd_packets: [u64; 2],
@@ -75,6 +76,8 @@ pub struct Counters {
     pub loss_episodes: usize,
     /// Losses in each, mean, segments.
     pub losses_per_episode: f64,
+    /// Smoothed round-trip time of the samples that found losses, median, us; None without any.
+    pub loss_srtt_us: Option<f64>,
     /// Standard deviation of the goodput between them, of its mean; None: of less than three.
     pub rate_variation: Option<f64>,
     /// Mean congestion window as a multiple of the one that as many losses, independent of each other, would leave:
@@ -140,7 +143,7 @@ impl Counters {
             in_flight_bytes: percentile(&values(&|s| Some((in_flight(s) * s.mss_bytes) as f64)), 0.5),
             min_rtt_us: least_rtt_us(samples),
             srtt_us: percentiles(&rtts),
-            rtt_follows_cwnd: correlation(samples),
+            rtt_follows_cwnd: elasticity(samples),
             cwnd_packets: [first.cwnd_packets, last.cwnd_packets],
             in_slow_start: last.ssthresh_packets.is_none(),
             retransmitted: grown(|s| s.bytes_retrans.unwrap_or(0)) as f64 / sent.max(1) as f64,
@@ -149,6 +152,7 @@ impl Counters {
             timeouts: grown(|s| s.timeouts.unwrap_or(0)),
             loss_episodes: episodes.sizes.len(),
             losses_per_episode: mean(&episodes.sizes).unwrap_or(0.0),
+            loss_srtt_us: loss_srtt_us(samples),
             rate_variation: episodes.rate_variation,
             window_for_losses: window_for_losses(samples, sent, grown(|s| s.total_retrans)),
             marked: grown(|s| s.delivered_ce.unwrap_or(0)) as f64 / delivered.max(1) as f64,
@@ -236,6 +240,12 @@ impl Episodes {
     }
 }
 
+fn loss_srtt_us(samples: &[Sample]) -> Option<f64> {
+    let lost = samples.windows(2).filter(|pair| pair[1].total_retrans > pair[0].total_retrans);
+    let rtts: Vec<_> = lost.filter_map(|pair| Some(pair[1].srtt_us? as f64)).collect();
+    (!rtts.is_empty()).then(|| percentile(&rtts, 0.5))
+}
+
 /// Reno's mean window is 1.22 / sqrt(p) segments (Mathis et al. 1997); CUBIC's is that, or where it is more, 1.054
 /// (RTT / p)^0.75 (RFC 9438, 5.1, with its C = 0.4 and beta = 0.7).
 fn window_for_losses(samples: &[Sample], sent_bytes: u64, lost: u64) -> Option<f64> {
@@ -251,19 +261,14 @@ fn window_for_losses(samples: &[Sample], sent_bytes: u64, lost: u64) -> Option<f
     Some(mean(&windows)? / (1.22 / loss.sqrt()).max(cubic))
 }
 
-/// Pearson's, of congestion window and smoothed round-trip time; 0 where one of them stands still.
-fn correlation(samples: &[Sample]) -> f64 {
+/// Of the smoothed round-trip time by the congestion window; 0 where that stands still.
+fn elasticity(samples: &[Sample]) -> f64 {
     let pairs: Vec<_> = samples.iter().filter_map(|s| Some((s.cwnd_packets as f64, s.srtt_us? as f64))).collect();
     let count = pairs.len().max(1) as f64;
     let (x, y) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0 / count, sum.1 + pair.1 / count));
-    let (mut xx, mut yy, mut xy) = (0.0, 0.0, 0.0);
-    for (a, b) in &pairs {
-        xx += (a - x) * (a - x);
-        yy += (b - y) * (b - y);
-        xy += (a - x) * (b - y);
-    }
-    if xx * yy > 0.0 {
-        xy / (xx * yy).sqrt()
+    let (xx, xy) = pairs.iter().fold((0.0, 0.0), |sum, (a, b)| (sum.0 + (a - x) * (a - x), sum.1 + (a - x) * (b - y)));
+    if xx > 0.0 && y > 0.0 {
+        xy / xx * x / y
     } else {
         0.0
     }

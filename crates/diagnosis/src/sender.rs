@@ -25,18 +25,17 @@ const CLOSED: f64 = 0.08;
 /// A flow is young for so many round trips.
 const YOUNG_RTTS: f64 = 40.0;
 
-/// Queueing delay as a part of the least round-trip time and in us, half of the time; and where it follows the window.
-const STANDING: f64 = 0.12;
-const STANDING_US: f64 = 4000.0;
+/// A queue that the window fills: the round-trip time grows with it, from half of the samples on by so much.
+const FOLLOWS: f64 = 0.45;
 const FOLLOWING: f64 = 0.1;
-const FOLLOWING_PEAK: f64 = 0.15;
-const FOLLOWS: f64 = 0.35;
-/// ... and where it follows it so closely, any delay is a queue's.
-const FOLLOWS_CLOSELY: f64 = 0.5;
 
-/// ... and in segments at the flow's rate, and us: less is the sender's own burst, and the hosts'.
-const QUEUED_SEGMENTS: f64 = 3.0;
-const QUEUED_US: f64 = 1000.0;
+/// One that others fill too: a delay that stands, as a part of the least round-trip time, in us, and in segments at the
+/// flow's rate; fewer are its own burst, and less is the hosts'. A long delay may be the smaller part.
+const STANDING_SEGMENTS: f64 = 8.0;
+const STANDING: f64 = 0.35;
+const STANDING_US: f64 = 1400.0;
+const LONG_STANDING: f64 = 0.12;
+const LONG_STANDING_US: f64 = 4000.0;
 
 /// Losses in an episode from which on they are no independent ones, with a window that is so much larger than as many
 /// independent ones would leave.
@@ -45,10 +44,14 @@ const LARGE_WINDOW: f64 = 1.35;
 
 /// Variation of the goodput from loss to loss: of a token bucket, and of a sawtooth that is cut at random.
 const CONSTANT_RATE: f64 = 0.12;
-const RANDOM_RATE: f64 = 0.3;
+const RANDOM_RATE: f64 = 0.5;
 
-/// Queueing delay of a BBR that is at its bottleneck and loses there, us. Below it, losses are not the queue's.
-const BBR_QUEUED_US: f64 = 600.0;
+/// Delay at the losses of a BBR that fills a queue, as a part of the least round-trip time, and us.
+const LOSSES_QUEUED: f64 = 0.15;
+const LOSSES_QUEUED_US: f64 = 700.0;
+
+/// Delay of a BBR that probes for the bottleneck's rate, in a tenth of the samples.
+const PROBED: f64 = 0.15;
 
 pub(crate) type Answer = (Limit, Confidence, String);
 
@@ -142,20 +145,20 @@ fn buffer(c: &Counters, sndbuf: f64) -> Option<Answer> {
 
 /// The congestion window or BBR's model: what the path made of them.
 fn network(c: &Counters, congestion_control: &str) -> Result<Answer, String> {
-    let [usual, peak] = c.inflation();
-    let queued = usual * c.min_rtt_us * c.goodput_bps / 8e6 / c.mss_bytes.max(1) as f64;
+    let [usual, _] = c.inflation();
+    let delay_us = usual * c.min_rtt_us;
+    let segments = delay_us * c.goodput_bps / 8e6 / c.mss_bytes.max(1) as f64;
     let delay = format!("round trips of {} ms, least {} ms", milli(c.srtt_us[1]), milli(c.min_rtt_us));
     if c.marked > 0.0 {
         return Ok((Limit::Queue, Clear, format!("{} of segments marked by ECN; {delay}", percent(c.marked))));
     }
     let again = format!("{} sent again", percent_fine(c.retransmitted));
-    let follows = c.rtt_follows_cwnd >= FOLLOWS && usual >= FOLLOWING && peak >= FOLLOWING_PEAK;
     let paces = congestion_control.starts_with("bbr") || c.bbr_bandwidth_bps.is_some();
-    let closely = follows && c.rtt_follows_cwnd >= FOLLOWS_CLOSELY;
-    let delay_us = usual * c.min_rtt_us;
-    let is_long = follows && delay_us >= QUEUED_US || usual >= STANDING && delay_us >= STANDING_US;
-    if queued >= QUEUED_SEGMENTS && (closely || is_long) {
-        let sure = if usual >= 2.0 * STANDING { Clear } else { Likely };
+    let fills = c.rtt_follows_cwnd >= FOLLOWS && usual >= FOLLOWING;
+    let is_long =
+        usual >= STANDING && delay_us >= STANDING_US || usual >= LONG_STANDING && delay_us >= LONG_STANDING_US;
+    if fills || is_long && segments >= STANDING_SEGMENTS {
+        let sure = if fills && usual >= 2.0 * FOLLOWING || usual >= 2.0 * STANDING { Clear } else { Likely };
         return Ok((Limit::Queue, sure, format!("{delay}; {again}")));
     }
     let steady = c.rate_variation.is_some_and(|variation| variation <= CONSTANT_RATE);
@@ -193,13 +196,13 @@ fn network(c: &Counters, congestion_control: &str) -> Result<Answer, String> {
 fn bbr(c: &Counters, bursts: String, delay: String) -> Answer {
     // After two intervals of much loss at one rate it paces at that rate, without probes (lt_use_bw, net/ipv4/tcp_bbr.c).
     let long_term = c.probing < 0.03 && c.retransmissions_before > 0;
-    let usual = c.inflation()[0];
-    let is_queued = usual >= FOLLOWING_PEAK && usual * c.min_rtt_us >= BBR_QUEUED_US;
+    let at_losses_us = c.loss_srtt_us.map_or(0.0, |us| us - c.min_rtt_us);
+    let is_queued = at_losses_us >= LOSSES_QUEUED_US && at_losses_us >= LOSSES_QUEUED * c.min_rtt_us;
     if !is_queued && (c.losses_per_episode >= BURST || long_term) {
         let sure = if c.losses_per_episode >= BURST { Clear } else { Likely };
         return (Limit::Policer, sure, bursts);
     }
-    let sure = if c.inflation()[1] >= FOLLOWING_PEAK { Clear } else { Likely };
+    let sure = if c.inflation()[1] >= PROBED { Clear } else { Likely };
     (Limit::Queue, sure, format!("BBR at the rate of its bottleneck; {delay}"))
 }
 
