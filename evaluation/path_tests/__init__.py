@@ -1,0 +1,1 @@
+"""Path tests where the truth is known."""
