@@ -12,6 +12,7 @@ __all__ = [
     "BpfError",
     "BpfMap",
     "BpfObject",
+    "ChangeDetector",
     "CompileError",
     "ControlSettings",
     "Emulator",
@@ -34,6 +35,7 @@ __all__ = [
     "compile_cc",
     "congestion_controls",
     "detection_trial",
+    "diagnose_flows",
     "disk_describe",
     "disk_names",
     "disk_replay",
@@ -45,6 +47,7 @@ __all__ = [
     "iscsi_discover",
     "iscsi_memory",
     "kernel_has_struct",
+    "likely_cause",
     "parse_rate",
     "parse_size",
     "parse_span",
@@ -58,6 +61,7 @@ __all__ = [
     "trace_formats",
     "unregister_control",
     "version",
+    "watch_flows",
 ]
 
 version: str
@@ -430,6 +434,17 @@ def run_on_kernel(
 def hosts_result(outcome_json: str, series_json: list[str]) -> RunResult: ...
 def detection_trial(spec_json: str) -> _Detection: ...
 
+# Changes of a path.
+
+@final
+class ChangeDetector:
+    def __new__(cls, config_json: str, state_json: str | None = None) -> Self: ...
+    def handle_sample(self, at_s: float, value: float | None) -> str | None: ...
+    def benchmark(self, at_s: float) -> tuple[float, float, float] | None: ...
+    def state(self) -> str: ...
+
+def likely_cause(evidence_json: str) -> str: ...
+
 # Traces and disks.
 
 def check_trace(path: str, format: str) -> BlockTrace: ...
@@ -617,8 +632,8 @@ def path_test(
 
     Keys of all tests: `test`, `towards`, `key` (hexadecimal, optional). Those of `stamp`: `count`, `interval_ns`,
     `packet_bytes`, `timeout_ns`, `traffic_class`, `time_format`; its outcome has `counts` and `stopped`, too. Each
-    `progress` is JSON: {"sample": {...}} or {"train": {"packets", "bytes"}}. ValueError for keys that are wrong, OSError
-    where this host refuses, `Stopped` where an estimator was told to stop.
+    `progress` is JSON: {"sample": {...}} or {"train": {"packets", "bytes"}}. ValueError for keys that are wrong,
+    OSError where this host refuses, `Stopped` where an estimator was told to stop.
     """
 
 def path_test_names() -> list[str]: ...
@@ -686,3 +701,17 @@ def fc_port_speeds() -> list[tuple[str, int]]: ...
 def parse_span(text: str) -> int: ...
 def parse_rate(text: str) -> int: ...
 def parse_size(text: str) -> int: ...
+
+# Flows that are there.
+
+def watch_flows(
+    time_ns: int,
+    interval_ns: int,
+    wait_for_termination: Callable[[float], object],
+    *,
+    port: int | None = None,
+    peer: str | None = None,
+    pid: int | None = None,
+    namespace: str | None = None,
+) -> str: ...
+def diagnose_flows(watched_json: str) -> str: ...

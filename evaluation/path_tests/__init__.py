@@ -1,1 +1,1 @@
-"""Path tests where the truth is known."""
+"""Judge the path tests where the truth is known: capacity, available bandwidth, queue depth, policers."""

@@ -46,5 +46,5 @@ pub use run::{run, Carrier};
 pub use send::{connect, Connected, PathFound, Sent};
 pub use socket_plan::SocketPlan;
 pub use token::Token;
-pub use traffic::{EndReport, SegmentCounts, SEARCHED};
+pub use traffic::{EndReport, FlowSelection, FlowWatch, SegmentCounts, SEARCHED};
 pub use tun::{Tun, TunError};

@@ -5,8 +5,10 @@
 #![allow(missing_docs, reason = "the names in elephan/_native.pyi have docstrings there")]
 
 mod bpf;
+mod change_detection;
 mod congestion_controls;
 mod detection;
+mod diagnose;
 mod disk;
 mod emulator;
 mod error;
@@ -22,6 +24,7 @@ mod parity;
 mod progress;
 mod quantity;
 mod simulate;
+mod simulate_path_test;
 
 use pyo3::prelude::*;
 
@@ -29,7 +32,9 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
     bpf::register(module)?;
+    change_detection::register(module)?;
     detection::register(module)?;
+    diagnose::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
     error::register(module)?;
@@ -43,5 +48,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     iscsi::register(module)?;
     quantity::register(module)?;
     congestion_controls::register(module)?;
-    simulate::register(module)
+    simulate::register(module)?;
+    simulate_path_test::register(module)
 }
