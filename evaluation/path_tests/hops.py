@@ -171,7 +171,8 @@ def main() -> None:
     sentence = (
         f"Three links: ten times the middle link's rate, that, twice that; {', '.join(map(str, DELAYS_MS))} ms one "
         f"way. Errors of {RUNS} runs, in percent of the truth; *: outside of the interval that the test gave; refused: "
-        "the test gave no value. Cross traffic: two sources each way that are on for 5 ms in the mean at the link's rate. "
+        "the test gave no value. Cross traffic: two sources each way that are on for 5 ms in the mean, at the link's "
+        "rate. "
         "*Cost*: time, and share of the middle link. *Not honoured*: runs whose report says that the emulator did not "
         "honour the path."
     )
