@@ -25,6 +25,10 @@ PAGE = "hops.md"
 COMMAND = "python -m evaluation.path_tests.hops"
 RUNS = 2
 RATES_BPS = (10_000_000, 100_000_000, 1_000_000_000)
+MORE_PACKETS = 96
+"""Of a size to a router, where the default is not enough: on the middle one of these rates."""
+PACKETS = 24
+"""The default."""
 LOADS = (0.0, 0.3, 0.6)
 """Share of the middle link that cross traffic takes."""
 DELAYS_MS = (1, 8, 3)
@@ -117,7 +121,7 @@ def error_of(outcome: dict[str, Any], quantity: str, truth: float) -> str:
     return f"{100 * (one['value'] - truth) / truth:+.1f}{held}"
 
 
-def rows_of(cell: Cell, outcomes: Sequence[tuple[dict[str, Any], Report]]) -> list[str]:
+def row_of(cell: Cell, packets: int, outcomes: Sequence[tuple[dict[str, Any], Report]]) -> list[str]:
     """Return the row of a cell."""
 
     def each(quantity: str, truths: Sequence[float]) -> list[str]:
@@ -133,6 +137,7 @@ def rows_of(cell: Cell, outcomes: Sequence[tuple[dict[str, Any], Report]]) -> li
     return [
         f"{cell.rate_bps / 1e6:g} Mbit/s",
         f"{100 * cell.load:.0f} %",
+        str(packets),
         *rates,
         *delays,
         f"{cost['seconds']:.0f} s, {share / cell.rate_bps:.2f} %",
@@ -140,7 +145,7 @@ def rows_of(cell: Cell, outcomes: Sequence[tuple[dict[str, Any], Report]]) -> li
     ]
 
 
-HEADS = ["middle link", "cross traffic", "rate 1, %", "rate 2, %", "rate 3, %", "delay 1, %", "delay 2, %"]
+HEADS = ["middle link", "cross traffic", "packets", "rate 1, %", "rate 2, %", "rate 3, %", "delay 1, %", "delay 2, %"]
 HEADS += ["delay 3, %", "cost", "not honoured"]
 MTU_HEADS = ["MTU of the middle link", "found", "packets", "seconds"]
 
@@ -162,19 +167,20 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     require({}, path=True)
     rows = []
-    for rate_bps in RATES_BPS:
-        for load in LOADS:
-            cell = Cell(rate_bps, load)
-            rows.append(rows_of(cell, [measured(cell, {"test": "hops"}) for _ in range(RUNS)]))
-            print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+    plans = [(Cell(rate, load), PACKETS, RUNS) for rate in RATES_BPS for load in LOADS]
+    plans += [(Cell(RATES_BPS[1], load), MORE_PACKETS, 1) for load in LOADS]
+    for cell, packets, runs in plans:
+        outcomes = [measured(cell, {"test": "hops", "packets": packets}) for _ in range(runs)]
+        rows.append(row_of(cell, packets, outcomes))
+        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
     mtus = [mtu_row(mtu_bytes) for mtu_bytes in MTUS]
+    delays = ", ".join(map(str, DELAYS_MS))
     sentence = (
-        f"Three links: ten times the middle link's rate, that, twice that; {', '.join(map(str, DELAYS_MS))} ms one "
-        f"way. Errors of {RUNS} runs, in percent of the truth; *: outside of the interval that the test gave; refused: "
-        "the test gave no value. Cross traffic: two sources each way that are on for 5 ms in the mean, at the link's "
-        "rate. "
-        "*Cost*: time, and share of the middle link. *Not honoured*: runs whose report says that the emulator did not "
-        "honour the path."
+        f"Three links: ten times the middle link's rate, that, twice that; {delays} ms one way. Errors of each run, in "
+        "percent of the truth; *: outside of the interval that the test gave; refused: the test gave no value. Cross "
+        f"traffic: two sources each way that are on for {ON_MS} ms in the mean, at the link's rate. *Packets*: of each "
+        "of ten sizes to each router. *Cost*: time, and share of the middle link. *Not honoured*: runs whose report "
+        "says that the emulator did not honour the path."
     )
     texts = {"hops": f"{fill(sentence)}\n\n{table(HEADS, rows)}", "mtu": table(MTU_HEADS, mtus)}
     write_parts(PAGE, COMMAND, texts)
