@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -37,10 +38,10 @@ def scenario(tmp_path: Path) -> Path:
     return file
 
 
-def shell(file: Path, script: str) -> tuple[str, str]:
+def shell(file: Path, script: str, *arguments: str) -> tuple[str, str]:
     """Run a script at the sender; return what it says and the path's report."""
     elephan = [sys.executable, "-c", "from elephan.cli import main; main()"]
-    command = [*elephan, "path", "shell", str(file), "--", "sh", "-c", script]
+    command = [*elephan, "path", "shell", str(file), "--", "sh", "-c", script, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout, done.stderr
 
@@ -82,6 +83,30 @@ def test_a_message_takes_the_time_of_its_way(scenario: Path) -> None:
     # 1000 bytes there, 576 back: 0.08 and 0.046 ms at 100 Mbit/s, 8 and 4.608 ms at 1 Mbit/s.
     for address, wanted_ms in (("198.19.0.2", 4.126), ("198.19.0.3", 26.734)):
         assert wanted_ms - 0.05 <= least[address] <= wanted_ms + 2, least
+
+
+MEASURE = """
+ip netns exec $ELEPHAN_PATH_FAR_NETNS $0 -c "from elephan.cli import main; main()" measure reflect --port 8862 >&2 &
+until ip netns exec $ELEPHAN_PATH_FAR_NETNS ss -Hlun | grep -q :8862; do sleep 0.05; done
+$0 -c "$1" $ELEPHAN_PATH_FAR:8862
+kill $!
+"""
+TESTS = """
+import json, sys
+from elephan.core import native
+for test in ({"test": "hops", "packets": 0}, {"test": "mtu"}):
+    print(native.path_test(json.dumps({**test, "towards": sys.argv[1]}), lambda timeout_s: False))
+"""
+
+
+def test_path_tests_find_the_routers_and_the_mtu(scenario: Path) -> None:
+    out, _ = shell(scenario, MEASURE, sys.executable, TESTS)
+    hops, mtu = map(json.loads, out.splitlines())
+    estimates = [(one["quantity"], one["value"]) for one in hops["estimates"] + mtu["estimates"]]
+    assert estimates == [("hops", 3), ("path_mtu_bytes", 1400)], out
+    for hop, address in ((1, "198.19.0.2"), (2, "198.19.0.3"), (3, "the far end")):
+        assert f"hop {hop}: {address}, 3 replies to 3 packets" in hops["notes"], hops["notes"]
+    assert "198.19.0.2 told that its next link takes 1400 bytes, as found" in mtu["notes"]
 
 
 def test_a_path_with_access_links_has_two_routers(scenario: Path) -> None:

@@ -34,6 +34,8 @@ const LEAST_REPLIES: usize = 5;
 const MISSING: f64 = 0.3;
 /// Share of replies that may come from other routers at the same TTL.
 const OTHERS: f64 = 0.2;
+/// Ratio of the bounds of a rate's interval from which there is no rate but these bounds.
+const VAGUE: f64 = 3.0;
 /// Rest between two trains, ns.
 const REST_NS: u64 = 20_000_000;
 
@@ -570,6 +572,11 @@ impl Reach {
             outcome
                 .notes
                 .push(format!("hop {number}: no rate: too fast for packets of this size: at least {least:.0} Mbit/s"));
+        } else if high > VAGUE * low {
+            let [least, most] = [high, low].map(|slope| 8.0 / slope / 1e6);
+            outcome.notes.push(format!(
+                "hop {number}: no rate: between {least:.0} and {most:.0} Mbit/s: more or larger packets tell more"
+            ));
         } else {
             let (value, low, high) = (8.0 / slope, 8.0 / high, 8.0 / low);
             outcome.estimates.push(Estimate { quantity: CAPACITY[index], value, low, high });

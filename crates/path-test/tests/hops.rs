@@ -164,7 +164,7 @@ fn settings_that_do_not_fit_are_refused_in_a_line() {
         (r#"{"test": "route"}"#, "test = \"route\": must be one of"),
         (r#"{"packet_bytes": 9}"#, "missing field `test`"),
     ] {
-        let refusal = registry::estimator(json).err().unwrap_or_else(|| panic!("{json} is taken")).to_string();
+        let refusal = registry::estimator(json).err().unwrap_or_else(|| panic!("{json} is taken"));
         assert!(refusal.contains(words) && !refusal.contains('\n'), "{refusal}");
     }
     assert!(registry::estimator(r#"{"test": "hops"}"#).is_ok() && registry::estimator(r#"{"test": "mtu"}"#).is_ok());
