@@ -1,7 +1,8 @@
 //! Offset and skew of the far end's clock, from the four times of packets that went both ways.
 //!
 //! A packet that left at t1 and arrived at t2 bounds the offset from above by t2 - t1, and its reply, that left at t3
-//! and was back at t4, from below by t3 - t4. The lower hull of the first, and the upper hull of the second, over a window
+//! and was back at t4, from below by t3 - t4. The lower hull of the first, and the upper hull of the second, over a
+//! window
 //! (Moon, Skelly and Towsley, INFOCOM 1999), are lines along packets that met no queue. The offset is midway between
 //! both. Its error is half of the distance, since all of that may be delay of one direction, and what the hulls' slopes
 //! differ by.
