@@ -17,8 +17,8 @@ pub fn unix_ns() -> u64 {
     read(ClockId::Realtime)
 }
 
-/// Distance of CLOCK_REALTIME from CLOCK_MONOTONIC as it is now. A stamp of the last moments is converted by it, so that
-/// a step of the former moves no packet.
+/// Distance of CLOCK_REALTIME from CLOCK_MONOTONIC as it is now. A stamp of the last moments is converted by it, so
+/// that a step of the former moves no packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Distance(u64);
 

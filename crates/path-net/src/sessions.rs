@@ -160,8 +160,8 @@ impl Sessions {
         self.entry(number)?.session.lost_forward()
     }
 
-    /// Sends and takes packets until there are samples, all sessions are over, a signal came, or `timeout_ns` have passed. Returns the
-    /// samples with the numbers of their sessions.
+    /// Sends and takes packets until there are samples, all sessions are over, a signal came, or `timeout_ns` have
+    /// passed. Returns the samples with the numbers of their sessions.
     ///
     /// # Errors
     /// The kernel refuses to wait.

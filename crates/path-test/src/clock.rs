@@ -1,7 +1,8 @@
 //! Offset and skew of the far end's clock, from the four times of packets that went both ways.
 //!
-//! A packet that left at t1 and arrived at t2 bounds the offset from above by t2 - t1, and its reply, that left at t3 and
-//! was back at t4, from below by t3 - t4. The lower hull of the first, and the upper hull of the second, over a window
+//! A packet that left at t1 and arrived at t2 bounds the offset from above by t2 - t1, and its reply, that left at t3
+//! and was back at t4, from below by t3 - t4. The lower hull of the first, and the upper hull of the second, over a
+//! window
 //! (Moon, Skelly and Towsley, INFOCOM 1999), are lines along packets that met no queue. The offset is midway between
 //! both. Its error is half of the distance, since all of that may be delay of one direction, and what the hulls' slopes
 //! differ by.
@@ -60,8 +61,8 @@ impl FarClock {
         FarClock { piece_ns, pieces: VecDeque::with_capacity(PIECES), against: vec![], steps: 0, last_step_ns: 0 }
     }
 
-    /// Takes the times of a packet, ns: sent here, arrived there, answered there, back here. Returns true if the far end's
-    /// clock has made a step.
+    /// Takes the times of a packet, ns: sent here, arrived there, answered there, back here. Returns true if the far
+    /// end's clock has made a step.
     pub fn handle_times(&mut self, sent_ns: u64, came_ns: u64, answered_ns: u64, back_ns: u64) -> bool {
         let upper = came_ns.wrapping_sub(sent_ns) as i64;
         let lower = answered_ns.wrapping_sub(back_ns) as i64;

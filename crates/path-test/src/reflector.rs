@@ -20,7 +20,7 @@ pub struct ReflectorConfig {
     pub key: Option<Key>,
     /// Count replies per session, so that a sender can tell in which direction a packet was lost (RFC 8762, 4.3).
     pub is_stateful: bool,
-    /// Send replies that are shorter than their requests, where a request asks for it (RFC 10052, off by default there).
+    /// Send replies that are shorter than their requests, where a request asks for it (RFC 10052, 5: off by default).
     pub short_replies: bool,
 }
 

@@ -52,7 +52,8 @@ impl PathSessions {
         PathSessions(Some(Sessions::default()))
     }
 
-    #[pyo3(signature = (towards, *, key, interval_ns, packet_bytes=0, timeout_ns=2_000_000_000, count=None, traffic_class=0, time_format="ntp", delay_ns=0))]
+    #[pyo3(signature = (towards, *, key, interval_ns, packet_bytes=0, timeout_ns=2_000_000_000, count=None,
+        traffic_class=0, time_format="ntp", delay_ns=0))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn add(
         &mut self,
@@ -142,7 +143,8 @@ impl PathSession {
 }
 
 #[pyfunction]
-#[pyo3(signature = (towards, *, key, interval_ns, packet_bytes=0, timeout_ns=2_000_000_000, count=None, traffic_class=0, time_format="ntp"))]
+#[pyo3(signature = (towards, *, key, interval_ns, packet_bytes=0, timeout_ns=2_000_000_000, count=None,
+    traffic_class=0, time_format="ntp"))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 fn path_session(
     py: Python<'_>,
