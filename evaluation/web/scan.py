@@ -65,8 +65,8 @@ def main() -> int:
     text = "\n\n".join(
         [
             fill(
-                f"Wapiti {version} with a session of a reader, {MODULES.count(',') + 1} modules, {pages} addresses in {took_s:.0f} s: "
-                f"{count or 'no'} findings. By kind:"
+                f"Wapiti {version} with a session of a reader, {MODULES.count(',') + 1} modules, {pages} addresses in "
+                f"{took_s:.0f} s: {count or 'no'} findings. By kind:"
             ),
             table(["kind", "findings"], rows),
             "sslyze on the same server, a self-signed certificate:",
