@@ -35,6 +35,7 @@ __all__ = [
     "compile_cc",
     "congestion_controls",
     "detection_trial",
+    "diagnose_flows",
     "disk_describe",
     "disk_names",
     "disk_replay",
@@ -60,6 +61,7 @@ __all__ = [
     "trace_formats",
     "unregister_control",
     "version",
+    "watch_flows",
 ]
 
 version: str
@@ -286,6 +288,12 @@ class _Command(TypedDict):
     given_monotonic_ns: int
     refused: str | None
 
+class _Routers(TypedDict):
+    expired_packets: int
+    too_big_packets: int
+    fragmented_packets: int
+    icmp_messages: int
+
 class _Report(_Counters):
     late_count: int
     late_p50_ns: int | None
@@ -298,6 +306,7 @@ class _Report(_Counters):
     refused_packets: int
     joined_packets: int
     unroutable_packets: int
+    routers: _Routers
     stalls: int
     stalled_ns: int
     cpu_ns: int
@@ -623,8 +632,8 @@ def path_test(
 
     Keys of all tests: `test`, `towards`, `key` (hexadecimal, optional). Those of `stamp`: `count`, `interval_ns`,
     `packet_bytes`, `timeout_ns`, `traffic_class`, `time_format`; its outcome has `counts` and `stopped`, too. Each
-    `progress` is JSON: {"sample": {...}} or {"train": {"packets", "bytes"}}. ValueError for keys that are wrong, OSError
-    where this host refuses, `Stopped` where an estimator was told to stop.
+    `progress` is JSON: {"sample": {...}} or {"train": {"packets", "bytes"}}. ValueError for keys that are wrong,
+    OSError where this host refuses, `Stopped` where an estimator was told to stop.
     """
 
 def path_test_names() -> list[str]: ...
@@ -692,3 +701,17 @@ def fc_port_speeds() -> list[tuple[str, int]]: ...
 def parse_span(text: str) -> int: ...
 def parse_rate(text: str) -> int: ...
 def parse_size(text: str) -> int: ...
+
+# Flows that are there.
+
+def watch_flows(
+    time_ns: int,
+    interval_ns: int,
+    wait_for_termination: Callable[[float], object],
+    *,
+    port: int | None = None,
+    peer: str | None = None,
+    pid: int | None = None,
+    namespace: str | None = None,
+) -> str: ...
+def diagnose_flows(watched_json: str) -> str: ...

@@ -36,6 +36,8 @@ MODULES = {
     "gateway": "gateway",
     "fc": "fc",
     "line": "line",
+    "measure": "measure",
+    "diagnose": "diagnose",
     "monitor": "monitor",
     "web": "web",
 }

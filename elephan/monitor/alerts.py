@@ -1,4 +1,4 @@
-"""Which alerts are open, and which messages are due: each change once, its end once, quiet hours kept.
+"""Open alerts, and messages that are due: each change once, its end once, quiet hours kept.
 
 No I/O: time is an argument, Unix s. The state is data that a restart goes on from.
 """
@@ -44,7 +44,7 @@ class Alert:
     ended: float | None = None
     waits_for_forecast: bool = False
     queued: float | None = None
-    """When its message was last made; None: not yet."""
+    """Time of its newest message; None: there is none yet."""
     told: bool = False
     """True once its message was handed over to be sent."""
 
@@ -91,6 +91,9 @@ class AlertBook:
         if found is not None:
             if change["since_s"] <= found.since or change["found_s"] <= found.found:
                 # Found again by a restart.
+                return None
+            if change.get("worse") is not True:
+                # On its way back: the detector says when it is there.
                 return None
             # It has changed further: one alert, whose level before is that of before the first change.
             found.evidence |= {name: value for name, value in evidence.items() if name != "before"}
@@ -182,7 +185,7 @@ class AlertBook:
 
 
 _RANK = {"silence": 0, "loss": 1, "rtt_s": 2, "available_bps": 3, "throughput_bps": 4, "capacity_bps": 5}
-"""What a message is of where several quantities changed together."""
+"""Order in which quantities that changed together name their message."""
 
 
 def is_quiet(spec: AlertSpec, now_s: float) -> bool:

@@ -26,7 +26,7 @@ class Done:
     """The end of a child."""
 
     result: dict[str, Any] | None
-    """What it told; None: it failed."""
+    """Its answer; None: it failed."""
     fault: str | None
     """Its last line of stderr, or what the monitor did to it."""
     exit_code: int | None = None

@@ -128,7 +128,7 @@ def _duration(value: Any) -> int:
 
 
 class Retention(Table):
-    """How long what is kept. Ages: a number of h (hours), d (days), w (weeks) or y (years of 365 days)."""
+    """Ages at which data goes: a number of h (hours), d (days), w (weeks) or y (years of 365 days)."""
 
     raw: Annotated[int, PlainValidator(_age), _text("age")] = setting("400d", examples=["400d"])
     """Single samples, in a file for each path and day."""
@@ -150,12 +150,12 @@ class Metrics(Table):
 
 
 class Alerts(Table):
-    """Who is told of a change, and when. Without URLs alerts are in the store, on the web page and in the metrics."""
+    """Receivers of alerts, and their hours. Without URLs alerts are in the store, on the page and in the metrics."""
 
     urls: list[Annotated[str, PlainValidator(_url), _text("URL")]] = setting(
         [], examples=[["json://127.0.0.1:8080/alerts"]]
     )
-    """Where alerts go, as apprise writes it: mail, chat, webhooks. Needs the package's extra `alerts`."""
+    """Receivers, as apprise writes them: mail, chat, webhooks. Needs the package's extra `alerts`."""
     urls_file: Annotated[str, PlainValidator(_file), _text("path")] | None = setting(None, examples=["alert-urls"])
     """File of further URLs, one a line, so that their secrets stay out of this one; read at each alert."""
     quiet: list[Annotated[tuple[int, int], PlainValidator(_quiet), _text("hours of the day")]] = setting(
@@ -169,7 +169,7 @@ class Alerts(Table):
 
 
 class Benchmark(Table):
-    """What was agreed for the path. What is absent is learned."""
+    """Agreed values of the path. Absent ones are learned."""
 
     rtt: PositiveSpan | None = setting(None, examples=["32ms"])
     """Round-trip time without load."""
@@ -207,7 +207,7 @@ class Test(Table):
     period: PositiveSpan = setting(examples=["1s", "5min"])
     """Time from one to the next: at least 100 ms of `stamp`, 10 s of the others."""
     duration: Annotated[int, PlainValidator(_duration), _text("time")] | None = setting(None, examples=["10s"])
-    """How long `throughput` sends. When absent: 10 s."""
+    """Time for which `throughput` sends. When absent: 10 s."""
 
     @model_validator(mode="after")
     def _fits(self) -> Test:
@@ -232,7 +232,7 @@ class Path(Table):
     host: str | None = setting(None, examples=["vienna"])
     """In place of `towards`: a name of `elephan hosts`, where elephan's agent reflects."""
     key_file: Annotated[str, PlainValidator(_file), _text("path")] | None = setting(None, examples=["vienna.key"])
-    """File of the key that this end and the reflector share: STAMP's authenticated mode."""
+    """File of the key that this end and the reflector share, in hexadecimal digits: STAMP's authenticated mode."""
     line_rate: Rate = setting(examples=["1Gbit/s"])
     """Rate of the line, of which `budget` is a share."""
     budget: Annotated[int, PlainValidator(_budget), _text("share")] = setting("1%", examples=["1%"])
@@ -240,7 +240,7 @@ class Path(Table):
     bottleneck: Name | None = setting(None, examples=["atlantic"])
     """Name of a line that several paths share: tests other than `stamp` of paths with the same name never overlap."""
     benchmark: Benchmark = setting({}, examples=[{"rtt": "32ms", "loss": 1e-5}])
-    """What was agreed."""
+    """Agreed values."""
     change: Annotated[int, PlainValidator(_change), _text("share")] = setting("20%", examples=["20%"])
     """Relative change that is worth an alert."""
     transfers: list[Annotated[str, PlainValidator(_file), _text("path")]] = setting([], examples=[["tonight.toml"]])
@@ -254,6 +254,8 @@ class Path(Table):
     def _one_end(self) -> Path:
         if (self.towards is None) == (self.host is None):
             raise wrong("one of towards and host")
+        if self.host is not None and self.key_file is not None:
+            raise wrong("absent: an agent has a key of its own", "key_file")
         kinds: set[str] = set()
         for number, one in enumerate(self.test):
             if one.test in kinds:
@@ -315,13 +317,13 @@ class Monitor(Table):
     name: Name = setting(examples=["dr"])
     """Its name in the store, which no other monitor of the store has."""
     retention: Retention = setting({}, examples=[{"raw": "400d"}])
-    """How long what is kept."""
+    """Ages at which data goes."""
     metrics: Metrics | None = setting(None, examples=[{"listen": "127.0.0.1:9464"}])
     """The endpoint for Prometheus; none: no endpoint."""
     alerts: Alerts = setting({}, examples=[{"urls_file": "alert-urls"}])
-    """Who is told."""
+    """Receivers of alerts."""
     path: list[Path] = setting(examples=[[{"name": "vienna"}]])
-    """What is watched."""
+    """The paths."""
 
     @model_validator(mode="after")
     def _paths(self) -> Monitor:
@@ -376,8 +378,8 @@ def _faults(file: FilePath, config: Monitor) -> Iterator[tuple[Location, str]]:
         yield from _apprise(config)
     hosts: dict[str, Any] | None = None
     for number, path in enumerate(config.path):
-        if path.key_file is not None and not (folder / path.key_file).is_file():
-            yield ("path", number, "key_file"), "a file that is there"
+        if path.key_file is not None:
+            yield from _key(number, folder / path.key_file)
         if path.host is not None:
             if hosts is None:
                 from elephan.hosts.book import Book
@@ -390,6 +392,16 @@ def _faults(file: FilePath, config: Monitor) -> Iterator[tuple[Location, str]]:
             expected = _wrong_with_transfer(folder / name)
             if expected is not None:
                 yield ("path", number, "transfers", place), expected
+
+
+def _key(number: int, file: FilePath) -> Iterator[tuple[Location, str]]:
+    from elephan.errors import InputError
+    from elephan.measure.target import read_key
+
+    try:
+        read_key("key_file", file)
+    except InputError as error:
+        yield ("path", number, "key_file"), f"a key: {error}"
 
 
 def _apprise(config: Monitor) -> Iterator[tuple[Location, str]]:

@@ -1,4 +1,4 @@
-"""How commands speak to the monitor that runs: a UNIX socket beside the store, for its own user alone.
+"""Way of commands to the monitor that runs: a UNIX socket beside the store, for its own user alone.
 
 One line of JSON each way. An answer that takes time (a path test) comes when it is there.
 """

@@ -27,6 +27,7 @@ from elephan.monitor.control import Control, Reply
 from elephan.monitor.metrics import Numbers
 from elephan.monitor.metrics import text as metrics_text
 from elephan.monitor.prometheus import Endpoint
+from elephan.monitor.reflectors import Reflectors
 from elephan.monitor.sampling import Sampler, key_of
 from elephan.monitor.schedule import Job, Schedule
 from elephan.monitor.spec import STAMP_PACKET_BYTES, PathSpec, Spec, TestSpec
@@ -145,6 +146,7 @@ class Daemon:
         self.watches: dict[str, PathWatch] = {}
         self.schedule = Schedule.of(spec.paths, time.monotonic())
         self.sampler = Sampler()
+        self.reflectors = Reflectors()
         self.outcomes: dict[tuple[str, str], dict[str, Any]] = {}
         """Newest outcome of each path's tests."""
         self.test_bytes: dict[tuple[str, str], float] = {}
@@ -225,8 +227,10 @@ class Daemon:
         if self.endpoint is not None:
             self.endpoint.close()
         self.sampler.close()
+        self.reflectors.keep(set())
         self._take_samples()
         self.children.end()
+        self._flush()
         for watch in self.watches.values():
             watch.close()
         self._changed.clear()
@@ -253,13 +257,23 @@ class Daemon:
         rows, found = watch.recover(time.time())
         self.database.add("monitor_summary", rows)
         self._found(watch, found)
-        stamp = path.stamp()
-        if stamp is not None and path.towards is not None:
-            try:
-                key = key_of(path.key_file)
-            except OSError as error:
-                raise RunError(f"{path.key_file}: {error.strerror}") from error
-            self.sampler.want(path.name, path.towards, key, stamp.period_ns)
+        if path.host is not None:
+            self.reflectors.want(path.host)
+        self._open_session(path)
+
+    def _open_session(self, path: PathSpec) -> None:
+        stamp, target = path.stamp(), self._target(path)
+        if stamp is not None and target is not None:
+            self.sampler.want(path.name, *target, stamp.period_ns)
+
+    def _target(self, path: PathSpec) -> tuple[str, bytes | None] | None:
+        """Return address and key of a path's reflector; None: an agent's is not there now."""
+        if path.host is not None:
+            return self.reflectors.of(path.host)
+        try:
+            return str(path.towards), key_of(path.key_file)
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path.key_file}: cannot be read: {error}") from error
 
     def _put_paths(self, state: str) -> None:
         self.database.add("monitor_path", [self._path_row(watch.spec, state) for watch in self.watches.values()])
@@ -303,6 +317,7 @@ class Daemon:
                     self.sampler.drop(name)
                     self.watches.pop(name).close()
                 self._open_path(path)
+        self.reflectors.keep({path.host for path in spec.paths if path.host is not None})
         self.book.spec = spec.alerts
         self.schedule.replace(spec.paths, time.monotonic())
         self._put_paths("running")
@@ -315,12 +330,14 @@ class Daemon:
         """Look at all that may have changed since the last one."""
         now_s, now = time.monotonic(), time.time()
         self._look_at_clock(now_s, now)
+        for host, _, _ in self.reflectors.poll():
+            for path in self.spec.paths:
+                if path.host == host and not path.paused:
+                    self._open_session(path)
         self._take_samples()
         self._start_tests(now_s)
         for watch in self.watches.values():
             self.database.add("monitor_summary", list(watch.hour_rows()))
-            if watch.is_save_due(now_s) and not watch.save():
-                self._make_space()
         if journal.day_of(now - 90) != self._day:
             self._day = journal.day_of(now - 90)
             self._start_days()
@@ -328,6 +345,10 @@ class Daemon:
             self._save_book()
         self._notify(now_s, now)
         self._flush()
+        for watch in self.watches.values():
+            # After the commit of what it counts as summarised.
+            if watch.is_save_due(now_s) and self.database.fault is None and not watch.save():
+                self._make_space()
         self._look_at_space(now_s)
         if self.place.spool is not None and now_s - self._sent_s > SEND_S:
             self._send()
@@ -372,16 +393,27 @@ class Daemon:
 
     def _start_test(self, job: Job) -> None:
         path = job.path
+        target = self._target(path)
+        if target is None:
+            self._measured(job, Done(None, f"there is no reflector at {path.host} now"))
+            return
         asked = {
             "test": job.test.test,
-            "towards": path.towards,
-            "key_file": path.key_file,
+            "towards": target[0],
+            "key": None if target[1] is None else target[1].hex(),
             "line_bps": path.line_bps,
+            "budget_e6": path.budget_e6,
             "duration_ns": job.test.duration_ns,
-            "budget_bytes": path.budget_bytes_per_s * max(job.period_s, 60.0),
+            "capacity_bps": self._capacity(path.name),
         }
         limit_s = MEASURE_LIMIT_S + (job.test.duration_ns or 0) / 1e9
         self.children.start("measure", asked, lambda done: self._measured(job, done), limit_s)
+
+    def _capacity(self, name: str) -> int | None:
+        """Return the capacity that the newest test found, so that other tests need not measure it first."""
+        outcome = self.outcomes.get((name, "capacity"), {"estimates": []})
+        found = [one["value"] for one in outcome["estimates"] if one["quantity"] == "capacity_bps"]
+        return round(found[0]) if found else None
 
     def _measured(self, job: Job, done: Done) -> None:
         now_s, now = time.monotonic(), time.time()
@@ -623,6 +655,9 @@ class Daemon:
         self._replies[id(job)] = reply
         self._start_tests(time.monotonic())
 
+    def _fault(self, path: PathSpec) -> str | None:
+        return (None if path.host is None else self.reflectors.fault(path.host)) or self.sampler.fault(path.name)
+
     def status(self) -> dict[str, Any]:
         """Return what `elephan monitor status` shows."""
         now_s, now = time.monotonic(), time.time()
@@ -641,7 +676,7 @@ class Daemon:
             paths.append(
                 {"name": name, "towards": watch.spec.towards or watch.spec.host,
                  "state": "alert" if alerts and state == "good" else state, "latest": watch.latest, "sent": watch.sent,
-                 "lost": watch.lost, "age_s": age, "fault": self.sampler.fault(name), "tests": tests, "alerts": alerts,
+                 "lost": watch.lost, "age_s": age, "fault": self._fault(watch.spec), "tests": tests, "alerts": alerts,
                  "budget_bytes": None if account is None else account.tokens}
             )  # fmt: skip
         return {

@@ -1,4 +1,4 @@
-"""What a change of a path does to a transfer: its scenario, simulated with the path as it was and as it is."""
+"""Effect of a change of a path on a transfer: its scenario, simulated with the path as it was and as it is."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import time
@@ -33,7 +34,7 @@ LATEST = {
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the metrics are made of."""
+    """Source of the metrics."""
 
     monitor: str
     watches: Mapping[str, PathWatch]
@@ -73,7 +74,11 @@ def _lines(numbers: Numbers) -> Iterator[str]:
     for name, watch in watches.items():
         usual: Any = watch.benchmark("rtt_s", now)
         if usual is not None:
-            bounds += [({**of(name), "bound": bound}, usual[part]) for part, bound in enumerate(("low", "mid", "high"))]
+            bounds += [
+                ({**of(name), "bound": bound}, usual[part])
+                for part, bound in enumerate(("low", "mid", "high"))
+                if math.isfinite(usual[part])
+            ]
     yield from family("elephan_path_rtt_benchmark_seconds", "gauge", "What RTT is usual now.", bounds)
     sent = [(of(name), watch.sent) for name, watch in watches.items()]
     yield from family("elephan_path_sent_packets_total", "counter", "STAMP packets answered or lost.", sent)

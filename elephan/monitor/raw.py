@@ -74,7 +74,7 @@ class Day:
 
 
 QUANTITIES = ("rtt_s", "forward_delay_s", "reverse_delay_s", "jitter_s")
-"""What STAMP's summaries are of. Loss is in the counts of `rtt_s`."""
+"""Quantities that STAMP's samples are summarised for. Loss is in the counts of `rtt_s`."""
 
 
 def parquet_path(folder: Path, day: str) -> Path:

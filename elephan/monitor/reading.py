@@ -1,4 +1,4 @@
-"""What a monitor has stored, for commands and the web page: read only, also while the monitor runs.
+"""Reader of what a monitor has stored, for commands and the web page: read only, also while the monitor runs.
 
 Raw samples lie on the machine of the monitor. Elsewhere there are the summaries of the database alone.
 """
@@ -6,6 +6,7 @@ Raw samples lie on the machine of the monitor. Elsewhere there are the summaries
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ RAW_SPAN_S = 2 * 86_400
 """Longest span that is drawn from raw samples, s."""
 SILENT_S = 180.0
 """Age of the newest sample beyond which a path counts as silent, s, where its period is not longer than a minute."""
+HELD_S = 1.0
+"""Time for which the raw samples of a window are held, s: others come."""
 OUTCOME_SPAN_S = 14 * 86_400
 """Longest span whose outcomes are drawn one by one, s."""
 LEARNED_DAYS = 28
@@ -80,7 +83,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Band:
-    """What is usual for a path, over time."""
+    """Usual values of a path, over time."""
 
     times: list[float]
     low: list[float]
@@ -141,7 +144,7 @@ class MonitorReader:
         self.location = place or default_location()
         self.place = Place.of(self.location)
         self._store: Store | None = None
-        self._held: tuple[tuple[int, float, float], Day] | None = None
+        self._held: tuple[tuple[int, float, float], Day, float] | None = None
         """The raw samples that were read last, a few MB at most."""
 
     def close(self) -> None:
@@ -259,10 +262,9 @@ class MonitorReader:
         from elephan.monitor import raw
 
         asked, held = (path_id, start_s, end_s), self._held
-        # A page asks for all quantities of one window.
-        if held is not None and held[0] == asked:
+        # A page asks for all quantities of one window at once.
+        if held is not None and held[0] == asked and time.monotonic() < held[2]:
             return held[1]
-
         folder = self.folder(path_id)
         # One sample before: jitter is a difference.
         first = int(start_s // journal.DAY_S)
@@ -274,9 +276,9 @@ class MonitorReader:
                 days.append(raw.read(stored))
             else:
                 days.append(raw.of_journal(journal.journal_path(folder, day)))
-        day = raw.Day.joined([one.between(start_s, end_s) for one in days]) if days else raw.Day.nothing()
-        self._held = (asked, day)
-        return day
+        found = raw.Day.joined([one.between(start_s, end_s) for one in days]) if days else raw.Day.nothing()
+        self._held = (asked, found, time.monotonic() + HELD_S)
+        return found
 
     def _of_raw(self, day: Day, quantity: str, start_s: float, end_s: float, max_points: int) -> Series:
         import numpy as np
@@ -372,6 +374,9 @@ class MonitorReader:
         if len(bands) < len(times):
             return None
         low, mid, high = (list(column) for column in zip(*bands, strict=True))
+        # A side on which nothing would be wrong is infinite.
+        low = [one if math.isfinite(one) else middle for one, middle in zip(low, mid, strict=True)]
+        high = [one if math.isfinite(one) else middle for one, middle in zip(high, mid, strict=True)]
         return Band(list(times), low, mid, high)
 
     def _learned(self, path_id: int, quantity: str, times: Sequence[float]) -> Band | None:

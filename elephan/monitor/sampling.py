@@ -137,5 +137,5 @@ def sample_of(raw: dict[str, Any]) -> Sample:
 
 
 def key_of(file: str | None) -> bytes | None:
-    """Return the key of authenticated mode that a file holds, without the line's end. Raises `OSError`."""
-    return None if file is None else Path(file).read_bytes().strip()
+    """Return the key of authenticated mode that a file holds in hexadecimal digits. Raises `OSError`, `ValueError`."""
+    return None if file is None else bytes.fromhex(Path(file).read_text(encoding="ascii").strip())

@@ -1,4 +1,4 @@
-"""When which path test runs: earliest deadline first, one at a time on a bottleneck, within each path's budget.
+"""Schedule of path tests: earliest deadline first, one at a time on a bottleneck, within each path's budget.
 
 No I/O and no clock: time is an argument, in s of a clock that never steps.
 """
@@ -57,14 +57,14 @@ class Job:
     """It is not to start before."""
     by_hand: bool = False
     cost_bytes: float = 0.0
-    """What it cost the last time."""
+    """Cost of the last one."""
     not_before_s: float = 0.0
     """A path that is silent, or a test that failed, is left alone for a while."""
     failures: int = 0
     missed: int = 0
     """Periods in which it could not run."""
     waits: str | None = None
-    """Why it does not run now, in words; None: it is not due."""
+    """Reason for which it waits, in words; None: it is not due."""
 
     @property
     def key(self) -> tuple[str, str]:

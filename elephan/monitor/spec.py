@@ -75,7 +75,7 @@ class PathSpec:
 
 @dataclass(frozen=True)
 class AlertSpec:
-    """Who is told, and when."""
+    """Receivers of alerts, and their hours."""
 
     urls: tuple[str, ...] = ()
     urls_file: str | None = None

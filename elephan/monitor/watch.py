@@ -121,11 +121,16 @@ class PathWatch:
         """Return summaries and changes that a kill had cut off, made of the journal of yesterday and today."""
         rows: list[dict[str, Any]] = []
         found: list[Found] = []
-        first = min(self._detected_ns / 1e9, float(self._summarised or 0)) if self._summarised else 0.0
+        # The newest minute again, because its rows may not have been committed.
+        minute = float(self._summarised or 0)
+        first = min(self._detected_ns / 1e9, minute)
         for at in (now_s - journal.DAY_S, now_s):
-            # A minute more, for the jitter of its first sample.
             for one in journal.read(journal.journal_path(self.folder, journal.day_of(at)), first - 60):
-                rows += self._summarise(one)
+                if one.sent_ns >= minute * 1e9:
+                    rows += self._summarise(one)
+                else:
+                    # For the jitter of the next one.
+                    self._before = one
                 if one.sent_ns > self._detected_ns:
                     found += self._detect(one)
         return rows, found
@@ -146,6 +151,8 @@ class PathWatch:
                 self.loaded_until_s = at_s + QUIET_AFTER_TEST_S
             if at_s >= self.loaded_until_s:
                 found += self._detect(one)
+            else:
+                self._detected_ns = one.sent_ns
         return rows, found
 
     def _summarise(self, one: Sample) -> list[dict[str, Any]]:

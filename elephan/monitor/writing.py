@@ -1,4 +1,4 @@
-"""Where the monitor's rows and samples go: a journal for each path, and a database that is a file of this machine.
+"""Writing of the monitor's rows and samples: a journal for each path, and a database that is a file of this machine.
 
 For a server's store that file is the spool of unsent runs (`elephan.store.spool`), which has the same tables: a child
 process sends from it. So the monitor never waits for a server, and a server that is away costs nothing but space.
@@ -37,7 +37,7 @@ class Database:
         self.path = local_file(place)
         self._pending: list[tuple[str, dict[str, Any]]] = []
         self.fault: str | None = None
-        """Why rows wait; None: none does."""
+        """Reason for which rows wait; None: none does."""
         self.dropped = 0
         """Rows that were lost because too many waited."""
         try:
@@ -158,7 +158,7 @@ class Journal:
             while part := os.read(self._file, 1 << 20):
                 data += part
             whole = sum(1 for _ in journal.decode(data)) * journal.RECORD_BYTES
-            # What a kill has torn is cut off: records that follow it would be lost with it.
+            # A torn end is cut off: records that follow it would be lost with it.
             os.ftruncate(self._file, whole)
             os.lseek(self._file, whole, os.SEEK_SET)
         except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
@@ -23,7 +24,9 @@ LEARNED_DAYS = 14
 
 def elephan_events(series: Series) -> list[tuple[int, dict[str, object]]]:
     """Return every change that elephan's detector reports, with the index of its sample."""
-    config = {"quantity": series.quantity, "period_s": series.period_s, "packets": series.packets}
+    config: dict[str, object] = {"quantity": series.quantity, "period_s": series.period_s, "packets": series.packets}
+    if series.quantity == "forward_delay_s":
+        config["reference_s"] = statistics.median(one for one in series.values[:1000].tolist() if not math.isnan(one))
     detector = native.ChangeDetector(json.dumps(config))
     events: list[tuple[int, dict[str, object]]] = []
     for index, (at, value) in enumerate(zip(series.times.tolist(), series.values.tolist(), strict=True)):

@@ -1,19 +1,21 @@
 //! Changes of a quantity's level.
 //!
-//! A sample's residual is its distance from the daily pattern. The residuals of the last 3, 5 and 12 samples are compared
+//! A sample's residual is its distance from the daily pattern. The residuals of the last 5, 8 and 12 samples are compared
 //! with an exponential mean of those before them, of three memories: noise whose neighbours are alike wants a short one,
 //! white noise a long one. How large such a difference becomes while nothing changes is learned from the path itself,
 //! which takes in heavy tails and autocorrelation, and sets the threshold.
 
 use crate::config::{Config, Scale};
 use crate::detector::Kind;
-use crate::profile::{Profile, CURVES, OWN};
+use crate::profile::{Profile, CURVES, KIND, OTHER, OWN};
 use crate::tail::Tail;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Samples whose location is compared.
-const WINDOWS: [usize; 3] = [3, 5, 12];
+const WINDOWS: [usize; 3] = [5, 8, 12];
+/// Of them, so many lie beyond a difference that is reported: a few stray values do not.
+const BEYOND: [usize; 3] = [4, 6, 8];
 const LONGEST: usize = WINDOWS[WINDOWS.len() - 1];
 /// Memories of the mean before them, in samples.
 const MEMORIES: [f64; 3] = [8.0, 32.0, 128.0];
@@ -26,6 +28,9 @@ const FIRST_DAYS: f64 = 1.0;
 const YOUNG_DAYS: f64 = 7.0;
 /// Factor of the thresholds until then.
 const YOUNG: f64 = 1.5;
+/// The nearer half of the samples beyond lie so near to each other: in spreads, or in parts of the difference.
+const SCATTER_SPREADS: f64 = 6.0;
+const SCATTER_PART: f64 = 0.4;
 /// Part of `Config::change` that a difference has at least, to be reported.
 const LEAST_PART: f64 = 0.5;
 /// A level that lies so near the benchmark again, in parts of the change, has recovered.
@@ -68,6 +73,9 @@ struct Lasting {
     mean: f64,
     samples: f64,
     drift: bool,
+    /// First of the curves that fitted before it, and until when: the kind of a day is that of the day.
+    fits: usize,
+    fits_until_s: f64,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -95,12 +103,11 @@ pub(crate) struct Found {
     pub note: &'static str,
 }
 
-/// Returns the median of three, else the mean of the middle half or more: one stray value of each side leaves it alone.
+/// Returns the median of five, else the mean of the middle half: two stray values of a side leave it alone.
 fn location(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let cut = match values.len() {
-        0..=2 => 0,
-        3..=5 => 1,
+        n @ 0..=5 => n.saturating_sub(1) / 2,
         n => n / 4,
     };
     let middle = &values[cut..values.len() - cut];
@@ -181,10 +188,10 @@ impl Level {
                 }
             }
         }
-        if self.recent.len() < WINDOWS[1] {
+        if self.recent.len() < WINDOWS[0] {
             return None;
         }
-        let from_benchmark = self.distance(WINDOWS[1]);
+        let from_benchmark = self.distance(WINDOWS[0]);
         if let Some(agreed) = config.agreed {
             self.learn(config, local_s, spread);
             return self.judge_agreed(config, agreed);
@@ -202,8 +209,8 @@ impl Level {
         None
     }
 
-    /// Location of the last samples' residuals, by curve.
-    fn locations(&self, window: usize) -> [f64; CURVES] {
+    /// Residuals of the last samples from the curve `OWN`, and how far each curve lies from that on average.
+    fn residuals(&self, window: usize) -> ([f64; LONGEST], [f64; CURVES]) {
         let mut residuals = [0.0; LONGEST];
         let mut moves = [0.0; CURVES];
         for (residual, sample) in residuals.iter_mut().zip(self.recent.iter().rev().take(window)) {
@@ -212,8 +219,14 @@ impl Level {
                 *sum += sample.curves[OWN] - curve;
             }
         }
+        (residuals, moves.map(|sum| sum / window as f64))
+    }
+
+    /// Location of the last samples' residuals, by curve.
+    fn locations(&self, window: usize) -> [f64; CURVES] {
+        let (mut residuals, moves) = self.residuals(window);
         let own = location(&mut residuals[..window]);
-        moves.map(|sum| own + sum / window as f64)
+        moves.map(|by| own + by)
     }
 
     /// Distance of the last samples from what the pattern has near this time.
@@ -240,7 +253,12 @@ impl Level {
         if self.recent.len() < window || self.befores[index].samples < LEAST_BEFORE {
             return None;
         }
-        let locations = self.locations(window);
+        let (mut residuals, moves) = self.residuals(window);
+        residuals[..window].sort_unstable_by(f64::total_cmp);
+        let (above, below) = (residuals[window - BEYOND[index]], residuals[BEYOND[index] - 1]);
+        // A new level has the noise of the old one; stray values that happen to come together lie anywhere.
+        let (last, first, more) = (window - BEYOND[index], BEYOND[index] - 1, BEYOND[index] / 2);
+        let scatter = (residuals[last + more] - residuals[last], residuals[first] - residuals[first - more]);
         let days = self.profile.days();
         let young = if days < YOUNG_DAYS { YOUNG } else { 1.0 };
         let least = LEAST_PART * young * libm::log(1.0 + config.change);
@@ -250,19 +268,23 @@ impl Level {
         let mut found: Option<Exceeding> = None;
         for memory in 0..MEMORIES.len() {
             let before = &mut self.befores[index];
-            let mut differences = locations;
+            let mut differences = moves;
             for (difference, mean) in differences.iter_mut().zip(before.means[memory]) {
-                *difference -= mean;
+                let by = *difference - mean;
+                // Up by what most samples exceed, or down by it.
+                *difference = (above + by).max(0.0) + (below + by).min(0.0);
             }
             let difference = nearest(&differences);
             let statistic = difference.abs() / spread;
             let tail = &mut before.tails[memory];
-            let excess = statistic / (young * tail.threshold(budget));
+            let apart = difference.abs() >= least && statistic > tail.q99();
+            let excess = if apart { statistic / (young * tail.threshold(budget)) } else { 0.0 };
             if self.lasting.is_none() {
                 tail.learn(statistic, slowest);
             }
+            let scatter = if difference > 0.0 { scatter.0 } else { scatter.1 };
             if excess > 1.0
-                && difference.abs() >= least
+                && scatter <= (SCATTER_SPREADS * spread).max(SCATTER_PART * difference.abs())
                 && days >= FIRST_DAYS
                 && tail.seen() >= LEAST_LEARNED
                 && found.as_ref().is_none_or(|best| excess > best.excess)
@@ -274,9 +296,9 @@ impl Level {
     }
 
     fn learn(&mut self, config: &Config, local_s: f64, spread: f64) {
-        let level = self.recent[self.recent.len() - 1].curves[OWN] + self.locations(WINDOWS[1])[OWN];
+        let level = self.recent[self.recent.len() - 1].curves[OWN] + self.locations(WINDOWS[0])[OWN];
         let sample = self.recent[self.recent.len() - 1];
-        let around = self.befores[1].means[1][OWN];
+        let around = self.befores[0].means[1][OWN];
         let deviation = (sample.value - sample.curves[OWN] - around).abs();
         let clip = if self.profile.days() < FIRST_DAYS { f64::INFINITY } else { CLIP * spread };
         self.profile.learn(local_s, level, deviation.min(clip), 86_400.0 / config.period_s);
@@ -285,7 +307,10 @@ impl Level {
     fn report(&mut self, config: &Config, found: &Exceeding) -> Option<Found> {
         let window = WINDOWS[found.window];
         let locations = self.locations(window);
-        let from_benchmark = nearest(&locations);
+        // The kind of day that fitted best until now: a holiday is like a weekend.
+        let means = &self.befores[found.window].means[MEMORIES.len() - 1];
+        let fits = if means[OWN].abs() <= 1.5 * means[OTHER].abs() { 0 } else { KIND };
+        let from_benchmark = nearest(&locations[fits..fits + KIND]);
         let newest = self.recent[self.recent.len() - 1];
         let before = newest.curves[OWN] + self.befores[found.window].means[found.memory][OWN];
         let after = newest.curves[OWN] + locations[OWN];
@@ -295,6 +320,8 @@ impl Level {
         let further = self.lasting.as_ref().is_none_or(|lasting| {
             from_benchmark * lasting.offset < 0.0 || from_benchmark.abs() > 1.2 * lasting.offset.abs()
         });
+        let local_s = newest.at_s + config.utc_offset_s;
+        let fits_until_s = (libm::floor(local_s / 86_400.0) + 1.0) * 86_400.0 - config.utc_offset_s;
         let since_s = self.onset(found.difference, before - newest.curves[OWN]);
         let probability = self.befores[found.window].tails[found.memory].probability(found.statistic);
         self.settle_at(locations);
@@ -304,7 +331,8 @@ impl Level {
         }
         let first = self.lasting.as_ref().map_or(before, |lasting| lasting.before);
         let offset = if away { from_benchmark } else { found.difference };
-        self.lasting = Some(Lasting { since_s, before: first, offset, mean: 0.0, samples: 0.0, drift: false });
+        self.lasting =
+            Some(Lasting { since_s, before: first, offset, mean: 0.0, samples: 0.0, drift: false, fits, fits_until_s });
         let expected = 30.0 * 86_400.0 / config.period_s * probability;
         Some(Found {
             kind: Kind::Step,
@@ -346,14 +374,16 @@ impl Level {
     fn follow_lasting(&mut self, config: &Config, at_s: f64, spread: f64) -> Option<Found> {
         let drift = self.lasting.as_ref()?.drift;
         let offset = self.lasting.as_ref()?.offset;
-        let window = if !drift && offset.abs() > 3.0 * spread { WINDOWS[1] } else { LONGEST };
+        let window = if !drift && offset.abs() > 3.0 * spread { WINDOWS[0] } else { LONGEST };
         if self.recent.len() < window {
             return None;
         }
         let locations = self.locations(window);
         let newest = self.recent[self.recent.len() - 1];
         let level = newest.curves[OWN] + locations[OWN];
-        let now = nearest(&locations);
+        let lasting = self.lasting.as_ref()?;
+        let fits = if newest.at_s < lasting.fits_until_s { lasting.fits } else { 0 };
+        let now = nearest(&locations[fits..fits + KIND]);
         let gain = (config.period_s / SLOW_S).min(1.0);
         self.slow += gain * (now - self.slow);
         let lasting = self.lasting.as_mut()?;
@@ -420,6 +450,8 @@ impl Level {
                 mean: 0.0,
                 samples: 0.0,
                 drift: true,
+                fits: 0,
+                fits_until_s: 0.0,
             });
             return Some(Found {
                 kind: Kind::Drift,
@@ -438,7 +470,7 @@ impl Level {
     /// Judges the level of the last samples by what was agreed; twelve must lie within it again for it to be met.
     fn judge_agreed(&mut self, config: &Config, agreed: f64) -> Option<Found> {
         let scale = config.scale();
-        let window = if self.missed_since_s.is_some() { LONGEST } else { WINDOWS[1] };
+        let window = if self.missed_since_s.is_some() { LONGEST } else { WINDOWS[0] };
         let oldest_s = self.recent.len().checked_sub(window).map(|index| self.recent[index].at_s)?;
         if self.missed_since_s.is_some_and(|since_s| oldest_s < since_s) {
             return None;

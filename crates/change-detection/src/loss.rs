@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 const BINS: usize = 48;
 /// Loss that matters at least, as a rate.
 const LEAST_RATE: f64 = 1e-3;
-/// A rise that matters: so many times the usual rate.
-const RISE: f64 = 3.0;
+/// Rises that it looks for: so many times the usual rate, and at least so much.
+const RISES: [(f64, f64); 2] = [(3.0, LEAST_RATE), (12.0, 10.0 * LEAST_RATE)];
 /// A path without a loss so far has lost so many of so many packets.
 const PRIOR_LOST: f64 = 0.5;
 const PRIOR_PACKETS: f64 = 50_000.0;
@@ -19,7 +19,7 @@ const VISITS_REMEMBERED: f64 = 30.0;
 /// Of the threshold, what one sample adds at most: a burst in one sample is not yet a change.
 const ONE_SAMPLE: f64 = 0.4;
 /// Losses of a sample that are learned from, at most, where few are expected.
-const BURST: f64 = 5.0;
+const BURST: f64 = 3.0;
 /// Losses expected from before the first sample, and how many are remembered.
 const PRIOR_EXPECTED: f64 = 20.0;
 const EXPECTED_REMEMBERED: f64 = 1000.0;
@@ -43,6 +43,26 @@ struct Lasting {
     towards_usual: f64,
 }
 
+/// A cumulative sum, and what it was read from.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+struct Sum {
+    value: f64,
+    since_s: f64,
+    lost: f64,
+    samples: u32,
+}
+
+impl Sum {
+    fn add(&mut self, at_s: f64, gain: f64, lost: f64) {
+        if self.value <= 0.0 {
+            *self = Self { value: 0.0, since_s: at_s, lost: 0.0, samples: 0 };
+        }
+        self.value = (self.value + gain).max(0.0);
+        self.lost += lost;
+        self.samples += 1;
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Loss {
     bins: Vec<Bin>,
@@ -50,10 +70,7 @@ pub(crate) struct Loss {
     /// Squared deviations of samples' losses from what was expected, and what was: bursts raise their ratio.
     squares: f64,
     expected: f64,
-    sum: f64,
-    sum_since_s: f64,
-    sum_lost: f64,
-    sum_samples: u32,
+    sums: [Sum; RISES.len()],
     lasting: Option<Lasting>,
     missed_since_s: Option<f64>,
 }
@@ -65,10 +82,7 @@ impl Loss {
             all: Bin::default(),
             squares: PRIOR_EXPECTED,
             expected: PRIOR_EXPECTED,
-            sum: 0.0,
-            sum_since_s: 0.0,
-            sum_lost: 0.0,
-            sum_samples: 0,
+            sums: Default::default(),
             lasting: None,
             missed_since_s: None,
         }
@@ -79,7 +93,7 @@ impl Loss {
     }
 
     pub(crate) fn interrupt(&mut self) {
-        self.sum = 0.0;
+        self.sums = Default::default();
     }
 
     fn bin(local_s: f64) -> usize {
@@ -111,36 +125,31 @@ impl Loss {
         if self.lasting.is_some() {
             return self.follow(config, at_s, usual, lost);
         }
-        let raised = (RISE * usual).max(LEAST_RATE);
-        let threshold = libm::log(30.0 * 86_400.0 / config.period_s / config.false_alarms_per_month);
-        let gain =
-            (lost * libm::log(raised / usual) - packets * (raised - usual)) / (self.squares / self.expected).max(1.0);
-        if self.sum <= 0.0 {
-            self.sum_since_s = at_s;
-            self.sum_lost = 0.0;
-            self.sum_samples = 0;
+        let threshold = threshold(config);
+        let dispersion = (self.squares / self.expected).max(1.0);
+        for (sum, (times, least)) in self.sums.iter_mut().zip(RISES) {
+            let raised = (times * usual).max(least).min(1.0);
+            let gain = (lost * libm::log(raised / usual) - packets * (raised - usual)) / dispersion;
+            sum.add(at_s, gain.min(ONE_SAMPLE * threshold), lost);
         }
-        self.sum = (self.sum + gain.min(ONE_SAMPLE * threshold)).max(0.0);
-        self.sum_lost += lost;
-        self.sum_samples += 1;
-        if self.sum > threshold && self.all.packets >= LEAST_PACKETS {
-            let seen = f64::from(self.sum_samples) * packets;
-            let after = self.sum_lost / seen;
+        let most = self.sums.iter().copied().find(|sum| sum.value > threshold);
+        if let Some(sum) = most.filter(|_| self.all.packets >= LEAST_PACKETS) {
+            let seen = f64::from(sum.samples) * packets;
             self.lasting = Some(Lasting {
-                since_s: self.sum_since_s,
+                since_s: sum.since_s,
                 before: usual,
-                lost: self.sum_lost,
+                lost: sum.lost,
                 packets: seen,
                 towards_usual: 0.0,
             });
-            self.sum = 0.0;
+            self.sums = Default::default();
             return Some(Found {
                 kind: Kind::Step,
-                since_s: self.sum_since_s,
+                since_s: sum.since_s,
                 before: usual,
-                after,
+                after: sum.lost / seen,
                 confidence: 1.0 - config.false_alarms_per_month.min(1.0),
-                samples: self.sum_samples,
+                samples: sum.samples,
                 note: "",
             });
         }
@@ -221,31 +230,25 @@ impl Loss {
         let packets = config.packets;
         let allowed = (agreed * (1.0 + config.tolerance)).max(1e-9);
         let raised = (2.0 * allowed).min(1.0);
-        let threshold = libm::log(30.0 * 86_400.0 / config.period_s / config.false_alarms_per_month);
         let gain = lost * libm::log(raised / allowed) - packets * (raised - allowed);
         let gain = if self.missed_since_s.is_some() { -gain } else { gain };
-        if self.sum <= 0.0 {
-            self.sum_since_s = at_s;
-            self.sum_lost = 0.0;
-            self.sum_samples = 0;
-        }
-        self.sum = (self.sum + gain.min(ONE_SAMPLE * threshold)).max(0.0);
-        self.sum_lost += lost;
-        self.sum_samples += 1;
-        if self.sum <= threshold {
+        let sum = &mut self.sums[0];
+        sum.add(at_s, gain.min(ONE_SAMPLE * threshold(config)), lost);
+        if sum.value <= threshold(config) {
             return None;
         }
-        self.sum = 0.0;
-        let after = self.sum_lost / (f64::from(self.sum_samples) * packets);
+        let done = *sum;
+        *sum = Sum::default();
+        let after = done.lost / (f64::from(done.samples) * packets);
         let (kind, since_s, note) = match self.missed_since_s.take() {
             Some(since_s) => (Kind::Recovered, since_s, "loss is within the agreed rate again"),
             None => {
-                self.missed_since_s = Some(self.sum_since_s);
-                (Kind::AgreedMissed, self.sum_since_s, "loss is beyond the agreed rate and its tolerance")
+                self.missed_since_s = Some(done.since_s);
+                (Kind::AgreedMissed, done.since_s, "loss is beyond the agreed rate and its tolerance")
             }
         };
         let confidence = 1.0 - config.false_alarms_per_month.min(1.0);
-        Some(Found { kind, since_s, before: agreed, after, confidence, samples: self.sum_samples, note })
+        Some(Found { kind, since_s, before: agreed, after, confidence, samples: done.samples, note })
     }
 
     pub(crate) fn benchmark(&self, config: &Config, at_s: f64) -> Option<(f64, f64, f64)> {
@@ -256,6 +259,11 @@ impl Loss {
             return None;
         }
         let usual = self.usual(at_s + config.utc_offset_s);
-        Some((0.0, usual, (RISE * usual).max(LEAST_RATE)))
+        Some((0.0, usual, (RISES[0].0 * usual).max(LEAST_RATE)))
     }
+}
+
+/// The sum that a path without a change reaches as often as it may.
+fn threshold(config: &Config) -> f64 {
+    libm::log(30.0 * 86_400.0 / config.period_s / config.false_alarms_per_month)
 }

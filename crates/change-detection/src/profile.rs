@@ -16,6 +16,9 @@ const VISITS_WAITING: usize = 3;
 pub(crate) const CURVES: usize = 6;
 /// The curve of the own kind of day, on time.
 pub(crate) const OWN: usize = 1;
+/// Curves of a kind of day; the other kind's come second.
+pub(crate) const KIND: usize = CURVES / 2;
+pub(crate) const OTHER: usize = OWN + KIND;
 
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 struct Bin {

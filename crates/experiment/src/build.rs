@@ -72,6 +72,7 @@ pub fn build<M: TransportMaker, N: Node<M::Transport>>(
         short_flows: short_flows.iter().map(|&(entry, _)| entry).collect(),
         study,
         probes,
+        path_test: None,
         flow_series: FlowSeries::default(),
         series_interval: spec.measure.series_interval_ns.map(Span),
         has_udt: crate::mixed_transport::MixedMaker::is_needed(spec),

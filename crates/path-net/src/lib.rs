@@ -18,5 +18,5 @@ pub use error::PathError;
 pub use reflect::ReflectorServer;
 pub use sessions::{SessionOptions, Sessions};
 pub use socket::PAYLOAD_MAX;
-pub use test::{run_estimator, run_stamp, StampResult};
+pub use test::{parse_key, run_estimator, run_stamp, run_test, test_names, time_format, StampResult};
 pub use train_driver::{TrainDriver, TRAIN_PACKETS_MAX};

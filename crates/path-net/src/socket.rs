@@ -12,6 +12,8 @@ pub(crate) const BATCH: usize = 64;
 pub const PAYLOAD_MAX: usize = 9216;
 /// Bytes of packets that a socket holds until they are read: a burst of 10 ms at 5 Gbit/s, with the kernel's own.
 const BUFFER_BYTES: libc::c_int = 16 << 20;
+/// TTL or hop limit of test packets and replies (RFC 5357, 4.1.2): what arrives tells the number of routers.
+const TTL: u8 = 255;
 /// Room for the control messages of one packet, in words.
 const CONTROL_WORDS: usize = 40;
 
@@ -92,6 +94,7 @@ impl TestSocket {
             socket.set(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
             socket.set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
         }
+        socket.set_ttl(TTL)?;
         let (raw, length) = to_raw(local);
         // SAFETY: the address lives until the call returns.
         if unsafe { libc::bind(socket.raw(), (&raw const raw).cast(), length) } != 0 {

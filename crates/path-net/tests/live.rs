@@ -54,8 +54,8 @@ fn check(samples: &[Sample]) {
         let (forward, reverse) = (sample.forward_ns.unwrap(), sample.reverse_ns.unwrap());
         let error = sample.one_way_error_ns.unwrap() as i64;
         assert!(forward > -error && reverse > -error, "{sample:?}");
-        assert_eq!(sample.ttl, Some(64));
-        assert_eq!(sample.forward_ttl, Some(64));
+        assert_eq!(sample.ttl, Some(255));
+        assert_eq!(sample.forward_ttl, Some(255));
     }
 }
 

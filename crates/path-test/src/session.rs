@@ -264,14 +264,14 @@ impl Session {
             forward_ns,
             reverse_ns,
             one_way_error_ns,
-            forward_ttl: (reply.sender_ttl != 0 && reply.sender_ttl != 255).then_some(reply.sender_ttl),
+            // 255 is also what a reflector says that does not know (RFC 8762, 4.3.1), and TWAMP's may say 0.
+            forward_ttl: (reply.sender_ttl != 0).then_some(reply.sender_ttl),
             ttl: arrival.ttl,
             jitter_ns: self.jitter_ns as u64,
             duplicates: std::mem::take(&mut self.duplicates),
             clock_stepped,
             ..Sample::default()
         };
-        // Hop limit 255 is real where nothing counts it down, but is also what a reflector says that does not know.
         match self.highest {
             Some((highest, highest_came_ns)) if number < highest => {
                 sample.is_reordered = true;

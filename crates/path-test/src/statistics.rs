@@ -151,28 +151,37 @@ impl Statistics {
             let direction = lost_forward
                 .map_or_else(String::new, |forward| format!(", {} of them on the way there", forward.min(counts.lost)));
             notes.push(format!(
-                "{} lost in {} runs, the longest of {}{direction}",
-                counts.lost, counts.loss_runs, counts.longest_loss_run
+                "{} lost in {}, the longest of {}{direction}",
+                counts.lost,
+                counted(counts.loss_runs, "run"),
+                counts.longest_loss_run
             ));
         }
         if counts.reordered > 0 {
             notes.push(format!(
-                "{} replies out of order (RFC 4737), {} of them already at the reflector, by at most {} packets",
-                counts.reordered, counts.forward_reordered, counts.reorder_extent_max
+                "{} out of order (RFC 4737), {} of them already at the reflector, by at most {}",
+                counted(counts.reordered, "reply"),
+                counts.forward_reordered,
+                counted(counts.reorder_extent_max, "packet")
             ));
         }
         if counts.duplicates > 0 {
-            notes.push(format!("{} replies came more than once", counts.duplicates));
+            notes.push(format!("{} came once more", counted(counts.duplicates, "reply")));
         }
         if let Some(clock) = clock {
             notes.push(format!(
-                "clock of the reflector: {} ahead, within {}, gains {:.3} ppm{}",
-                text(clock.offset_ns as f64 / 1e9),
+                "clock of the reflector: {} {} this one, within {}, gains {:.3} ppm{}",
+                text(clock.offset_ns.unsigned_abs() as f64 / 1e9),
+                if clock.offset_ns < 0 { "behind" } else { "ahead of" },
                 text(clock.error_ns as f64 / 1e9),
                 clock.skew_ppb as f64 / 1e3,
                 match clock.steps {
                     0 => String::new(),
-                    steps => format!(", {steps} steps, the latest of {}", text(clock.last_step_ns as f64 / 1e9)),
+                    steps => format!(
+                        ", {}, the latest of {}",
+                        counted(steps.into(), "step"),
+                        text(clock.last_step_ns as f64 / 1e9)
+                    ),
                 }
             ));
         }
@@ -192,6 +201,15 @@ fn text(seconds: f64) -> String {
         format!("{:.3} ms", seconds * 1e3)
     } else {
         format!("{:.1} us", seconds * 1e6)
+    }
+}
+
+/// A number with its noun.
+fn counted(number: u64, noun: &str) -> String {
+    match (number, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        _ => format!("{number} {noun}s"),
     }
 }
 

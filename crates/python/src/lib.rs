@@ -8,6 +8,7 @@ mod bpf;
 mod change_detection;
 mod congestion_controls;
 mod detection;
+mod diagnose;
 mod disk;
 mod emulator;
 mod error;
@@ -23,6 +24,7 @@ mod parity;
 mod progress;
 mod quantity;
 mod simulate;
+mod simulate_path_test;
 
 use pyo3::prelude::*;
 
@@ -32,6 +34,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     bpf::register(module)?;
     change_detection::register(module)?;
     detection::register(module)?;
+    diagnose::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
     error::register(module)?;
@@ -45,5 +48,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     iscsi::register(module)?;
     quantity::register(module)?;
     congestion_controls::register(module)?;
-    simulate::register(module)
+    simulate::register(module)?;
+    simulate_path_test::register(module)
 }

@@ -2,26 +2,17 @@
 
 use crate::error;
 use crate::interruptible;
-use path_net::{run_estimator, run_stamp, PathError, ReflectorServer, SessionOptions, Sessions, TrainDriver};
+use path_net::{run_test, ReflectorServer, SessionOptions, Sessions};
 use path_test::reflector::ReflectorConfig;
-use path_test::registry;
 use path_test::session::Sample;
 use path_test::stamp::{Key, TimeFormat};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde::Deserialize;
 use serde_json::{json, Value};
 use std::net::SocketAddr;
 
-/// Time after which a train without any answer is over, ns.
-const TRAIN_WAIT_NS: u64 = 2_000_000_000;
-
 fn time_format(name: &str) -> PyResult<TimeFormat> {
-    match name {
-        "ntp" => Ok(TimeFormat::Ntp),
-        "ptp" => Ok(TimeFormat::Ptp),
-        other => Err(error::value(format_args!("time_format {other}: ntp or ptp would be right"))),
-    }
+    path_net::time_format(name).map_err(error::path)
 }
 
 fn as_dict<'py>(py: Python<'py>, session: usize, sample: &Sample) -> PyResult<Bound<'py, PyDict>> {
@@ -170,52 +161,6 @@ fn path_session(
     Ok(PathSession { sessions, number })
 }
 
-/// Keys that all tests have.
-#[derive(Deserialize)]
-struct Common {
-    test: String,
-    towards: String,
-    key: Option<String>,
-}
-
-/// Keys of the test `stamp`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stamp {
-    #[serde(default = "count")]
-    count: u64,
-    #[serde(default = "interval_ns")]
-    interval_ns: u64,
-    #[serde(default)]
-    packet_bytes: u32,
-    #[serde(default = "timeout_ns")]
-    timeout_ns: u64,
-    #[serde(default)]
-    traffic_class: u8,
-    #[serde(default)]
-    time_format: Option<String>,
-}
-
-fn count() -> u64 {
-    10
-}
-
-fn interval_ns() -> u64 {
-    100_000_000
-}
-
-fn timeout_ns() -> u64 {
-    2_000_000_000
-}
-
-fn hex(text: &str) -> PyResult<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
-    let wrong = || error::value("key: an even number of hexadecimal digits is needed");
-    let digits = digits.filter(|digits| !digits.is_empty() && digits.len() % 2 == 0).ok_or_else(wrong)?;
-    Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
-}
-
 #[pyfunction]
 #[pyo3(name = "path_test", signature = (test_json, wait_for_termination, progress=None))]
 fn run_path_test(
@@ -224,16 +169,6 @@ fn run_path_test(
     wait_for_termination: Py<PyAny>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let mut test: Value = serde_json::from_str(test_json).map_err(error::json("test"))?;
-    let common = Common::deserialize(&test).map_err(error::json("test"))?;
-    let key = common.key.as_deref().map(hex).transpose()?;
-    if let Some(keys) = test.as_object_mut() {
-        keys.remove("towards");
-        keys.remove("key");
-        if common.test == "stamp" {
-            keys.remove("test");
-        }
-    }
     let mut failed = None;
     let mut tell = |row: Value| {
         let Some(progress) = &progress else { return };
@@ -242,43 +177,15 @@ fn run_path_test(
             failed.get_or_insert(raised);
         }
     };
-    let outcome = if common.test == "stamp" {
-        let stamp: Stamp = serde_json::from_value(test).map_err(error::json("test stamp"))?;
-        let options = SessionOptions {
-            towards: common.towards,
-            key,
-            interval_ns: stamp.interval_ns,
-            packet_bytes: stamp.packet_bytes,
-            timeout_ns: stamp.timeout_ns,
-            count: Some(stamp.count),
-            traffic_class: stamp.traffic_class,
-            format: time_format(stamp.time_format.as_deref().unwrap_or("ntp"))?,
-        };
-        let work = |stop: &mut dyn FnMut() -> bool| {
-            let found = run_stamp(&options, stop, &mut |sample| tell(json!({ "sample": sample })))?;
-            let mut outcome = json!(found.outcome);
-            outcome["counts"] = json!(found.counts);
-            outcome["stopped"] = json!(found.is_stopped);
-            Ok(outcome)
-        };
-        interruptible::call(py, &wait_for_termination, work, error::path)?
-    } else {
-        let mut estimator = registry::estimator(&test.to_string()).map_err(error::value)?;
-        let work = |stop: &mut dyn FnMut() -> bool| {
-            let mut driver = TrainDriver::open(&common.towards, key.as_deref(), TRAIN_WAIT_NS)?;
-            let mut on_train = |packets, bytes| tell(json!({"train": {"packets": packets, "bytes": bytes}}));
-            let outcome = run_estimator(estimator.as_mut(), &mut driver, stop, &mut on_train)?;
-            Ok::<_, PathError>(json!(outcome))
-        };
-        interruptible::call(py, &wait_for_termination, work, error::path)?
-    };
+    let work = |stop: &mut dyn FnMut() -> bool| run_test(test_json, stop, &mut tell);
+    let outcome = interruptible::call(py, &wait_for_termination, work, error::path)?;
     failed.map_or_else(|| Ok(outcome.to_string()), Err)
 }
 
 /// Names of the tests that `path_test` knows.
 #[pyfunction]
 fn path_test_names() -> Vec<&'static str> {
-    ["stamp"].into_iter().chain(registry::ESTIMATORS.iter().copied()).collect()
+    path_net::test_names()
 }
 
 /// A reflector. See elephan/_native.pyi.

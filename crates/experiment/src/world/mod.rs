@@ -14,6 +14,7 @@ use crate::copy_study::CopyStudy;
 use crate::environment::{Environment, Senders};
 use crate::node::Node;
 use crate::packet::Packet;
+use crate::path_test::PathTest;
 use crate::probe::{FlowObservation, Probe, ProbeView, QueueObservation};
 use crate::sender_command::AddressedCommand;
 use crate::series::{FlowRow, FlowSeries};
@@ -38,6 +39,8 @@ pub struct World<M: TransportMaker, N> {
     pub study: Option<CopyStudy>,
     /// Measurements beside the series.
     pub probes: Vec<Box<dyn Probe>>,
+    /// A path test beside the traffic.
+    pub path_test: Option<Box<PathTest>>,
     pub flow_series: FlowSeries,
     pub series_interval: Option<Span>,
     /// A flow is over UDT.
@@ -294,7 +297,10 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
         let index = (host >> 1) as usize;
         let of = &mut self.connections;
         if index >= of.flows.len() {
-            self.environment.handle_arrival(host);
+            match &mut self.path_test {
+                Some(test) if test.owns(host) => test.handle_arrival(now, host, packet, net),
+                _ => _ = self.environment.handle_arrival(host),
+            }
             return;
         }
         let to_sender = host & 1 == 0;
@@ -343,10 +349,18 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
             Timer::Warmup => self.begin_measuring(),
             Timer::Sampler => self.sample(now, net),
             Timer::Probe(index) => self.probe(now, index, net),
+            Timer::PathTest => {
+                if let Some(test) = &mut self.path_test {
+                    test.handle_timer(now, net);
+                }
+            }
         }
     }
 
-    fn handle_drop(&mut self, _now: Time, _link: u32, packet: Packet, _reason: DropReason, _net: &mut Network<Packet>) {
+    fn handle_drop(&mut self, now: Time, link: u32, packet: Packet, _reason: DropReason, net: &mut Network<Packet>) {
+        if let Some(test) = self.path_test.as_mut().filter(|test| test.owns(packet.source())) {
+            return test.handle_drop(now, link, packet, net);
+        }
         if !self.environment.handle_drop(packet.source()) {
             self.connections.lose(packet.source() as usize / 2, packet);
         }

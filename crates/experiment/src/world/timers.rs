@@ -4,7 +4,7 @@ use crate::environment::Numbering;
 use crate::side::Side;
 
 /// Numbers of the run's timers: events first (they go before packets), then endpoints, applications, stops, background,
-/// manager, warm-up, and sampler and probes last, so that a sample shows everything that happened at its time.
+/// manager, warm-up, and sampler, probes and a path test last, so that a sample shows everything that happened at its time.
 #[derive(Clone, Copy)]
 pub struct Timers {
     events: u32,
@@ -23,6 +23,7 @@ pub enum Timer {
     Warmup,
     Sampler,
     Probe(usize),
+    PathTest,
 }
 
 impl Timers {
@@ -38,7 +39,7 @@ impl Timers {
     }
 
     pub fn count(&self) -> usize {
-        self.probe(0) as usize + self.probes as usize
+        self.path_test() as usize + 1
     }
 
     #[inline]
@@ -74,6 +75,10 @@ impl Timers {
         self.sampler() + 1 + index as u32
     }
 
+    pub fn path_test(&self) -> u32 {
+        self.probe(0) + self.probes
+    }
+
     #[inline]
     pub fn which(&self, timer: u32) -> Timer {
         let Some(rest) = timer.checked_sub(self.events) else { return Timer::Environment };
@@ -91,6 +96,8 @@ impl Timers {
             Timer::Warmup
         } else if timer == self.sampler() {
             Timer::Sampler
+        } else if timer == self.path_test() {
+            Timer::PathTest
         } else {
             Timer::Probe((timer - self.probe(0)) as usize)
         }

@@ -1,4 +1,4 @@
-"""What a monitor stores: paths, summaries of their samples, outcomes of path tests, alerts."""
+"""Tables of a monitor: paths, summaries of their samples, outcomes of path tests, alerts."""
 
 from typing import TypedDict
 

@@ -1,0 +1,376 @@
+//! A path test beside a run's traffic: the packets of its trains are packets of the simulated network. The truth about
+//! the path, which a real one does not tell, is read off the links.
+
+use crate::build::{build, Parts};
+use crate::built_in_node::built_in_nodes;
+use crate::error::RunError;
+use crate::link_config::framing_of;
+use crate::mixed_transport::MixedMaker;
+use crate::node::Node;
+use crate::packet::Packet;
+use crate::run::Progress;
+use crate::transport::TransportMaker;
+use crate::validate::{check_route, ValidRun, ValidSimulation};
+use crate::world::World;
+use link::Packet as _;
+use path_test::estimate::{Estimator, Next, Outcome};
+use path_test::train::{Train, TrainPacket, TrainReport};
+use serde::{Deserialize, Serialize};
+use sim::{Network, RouteId};
+use spec::{LinkSpec, QueueSpec, RunSpec};
+use std::ops::ControlFlow;
+use units::Time;
+
+/// Events between two reports of progress.
+const EVENTS_PER_CALL: u64 = 1 << 18;
+
+/// A path test's place in a run, and its receiver's clock.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathTestSpec {
+    /// Links to the far end; null: those of the run's first flow, or first background source.
+    #[serde(default)]
+    pub route: Option<Vec<usize>>,
+    /// Links back; null: those of the run's first flow.
+    #[serde(default)]
+    pub return_route: Option<Vec<usize>>,
+    /// First poll of the estimator, ns.
+    #[serde(default)]
+    pub start_ns: u64,
+    /// Steps of the receiver's time stamps, ns; 0 is 1.
+    #[serde(default)]
+    pub stamp_step_ns: u64,
+    /// Receiver's clock less the sender's at time 0, ns.
+    #[serde(default)]
+    pub clock_offset_ns: i64,
+    /// Rate of the receiver's clock beside the sender's, less one, 10^-9.
+    #[serde(default)]
+    pub clock_skew_e9: i32,
+}
+
+/// The truth about a link of the route.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LinkTruth {
+    /// Its name.
+    pub name: String,
+    /// Rate of IP packets of the test's size, bit/s.
+    pub capacity_bps: f64,
+    /// Mean rate of all other packets during the test, bit/s.
+    pub cross_bps: f64,
+    /// Limit of its queue, bytes; none: it counts packets or has none.
+    pub queue_bytes: Option<u64>,
+    /// Most bytes that waited so far in the run.
+    pub max_queue_bytes: u64,
+}
+
+/// The truth about a path during a test.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PathTruth {
+    /// Of the narrow link, bit/s.
+    pub capacity_bps: f64,
+    /// Least over the links of capacity less cross traffic, mean over the test, bit/s.
+    pub available_bps: f64,
+    /// Limit of the queue of the tight link, bytes.
+    pub queue_bytes: Option<u64>,
+    /// Duration of the test, s.
+    pub seconds: f64,
+    /// Bytes of the test's own packets, there and back.
+    pub test_bytes: u64,
+    /// Each link there, in order.
+    pub links: Vec<LinkTruth>,
+}
+
+/// What a path test gave, beside the truth.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct JudgedOutcome {
+    /// The estimator's.
+    pub outcome: Outcome,
+    /// What the links say.
+    pub truth: PathTruth,
+}
+
+struct Running {
+    begin: Time,
+    train: Train,
+    packets: Vec<TrainPacket>,
+    /// Packets on their way.
+    outstanding: usize,
+}
+
+/// Counters of a link at a time.
+#[derive(Clone, Copy, Default)]
+struct Passed {
+    bytes: u64,
+    own_bytes: u64,
+}
+
+/// The two ends of a path test in the simulated network.
+pub struct PathTest {
+    estimator: Box<dyn Estimator>,
+    spec: PathTestSpec,
+    route: Vec<usize>,
+    /// First hop there and back.
+    hops: [u32; 2],
+    /// Number of the far end as a host and of the sender as a source; that of the other end is one more.
+    first_number: u32,
+    timer: u32,
+    running: Option<Running>,
+    outcome: Option<Outcome>,
+    packet_bytes: u32,
+    sent_bytes: u64,
+    returned_bytes: u64,
+    /// By link of the route.
+    dropped_bytes: Vec<u64>,
+    begun: Option<(Time, Vec<Passed>)>,
+    ended: Option<(Time, Vec<Passed>)>,
+}
+
+impl PathTest {
+    /// Returns true if `number` is one of its hosts or sources.
+    #[inline]
+    pub fn owns(&self, number: u32) -> bool {
+        number == self.first_number || number == self.first_number + 1
+    }
+
+    fn receiver_ns(&self, now: Time) -> u64 {
+        let skew = i128::from(now.0) * i128::from(self.spec.clock_skew_e9) / 1_000_000_000;
+        let at = (i128::from(now.0) + skew + i128::from(self.spec.clock_offset_ns)).max(0) as u64;
+        let step = self.spec.stamp_step_ns.max(1);
+        at / step * step
+    }
+
+    /// `packet` has come to `host`.
+    pub fn handle_arrival(&mut self, now: Time, host: u32, packet: Packet, net: &mut Network<Packet>) {
+        let at_receiver = self.receiver_ns(now);
+        let Some(running) = &mut self.running else { return };
+        let entry = &mut running.packets[packet.number() as usize];
+        if host == self.first_number {
+            entry.received_ns = Some(at_receiver);
+            let reply = Packet::new(packet.number(), self.hops[1], self.first_number + 1, packet.bytes(), 0);
+            self.returned_bytes += u64::from(packet.bytes());
+            if net.send(reply).is_err() {
+                self.settle_one(now, net);
+            }
+        } else {
+            entry.returned_ns = Some(now.0);
+            self.settle_one(now, net);
+        }
+    }
+
+    /// `packet` of its own was lost at `link`.
+    pub fn handle_drop(&mut self, now: Time, link: u32, packet: Packet, net: &mut Network<Packet>) {
+        if packet.source() == self.first_number {
+            if let Some(place) = self.route.iter().position(|&one| one == link as usize) {
+                self.dropped_bytes[place] += u64::from(packet.bytes());
+            }
+        }
+        self.settle_one(now, net);
+    }
+
+    fn settle_one(&mut self, now: Time, net: &mut Network<Packet>) {
+        if let Some(running) = &mut self.running {
+            running.outstanding -= 1;
+            if running.outstanding == 0 && running.packets.len() == running.train.offsets_ns.len() {
+                net.set_timer(self.timer, now);
+            }
+        }
+    }
+
+    fn passed(&self, net: &mut Network<Packet>) -> Vec<Passed> {
+        let links = net.links_mut();
+        let mut dropped = 0;
+        let places = self.route.iter().zip(&self.dropped_bytes);
+        places
+            .map(|(&link, &lost)| {
+                dropped += lost;
+                Passed { bytes: links[link].stats().delivered_bytes, own_bytes: self.sent_bytes - dropped }
+            })
+            .collect()
+    }
+
+    /// Its timer fired: packets are due, a train is over, or the next begins.
+    pub fn handle_timer(&mut self, now: Time, net: &mut Network<Packet>) {
+        loop {
+            if self.running.is_some() {
+                if !self.send_due(now, net) {
+                    return;
+                }
+                let Some(running) = self.running.take() else { return };
+                let step = self.spec.stamp_step_ns.max(1);
+                let report = TrainReport { packets: running.packets, stamp_step_ns: step, late: 0 };
+                self.estimator.handle_report(now.0, &report);
+            }
+            match self.estimator.poll_next(now.0) {
+                Next::Send { at_ns, train } => {
+                    let begin = Time(at_ns).max(now);
+                    let packets = Vec::with_capacity(train.offsets_ns.len());
+                    self.running = Some(Running { begin, train, packets, outstanding: 0 });
+                    if begin > now {
+                        return net.set_timer(self.timer, begin);
+                    }
+                }
+                Next::Done(outcome) => {
+                    self.outcome = Some(outcome);
+                    self.ended = Some((now, self.passed(net)));
+                    return net.stop();
+                }
+            }
+        }
+    }
+
+    /// Sends what is due; returns true if the train is over.
+    fn send_due(&mut self, now: Time, net: &mut Network<Packet>) -> bool {
+        if self.begun.is_none() {
+            self.begun = Some((now, self.passed(net)));
+        }
+        let Some(running) = &mut self.running else { return false };
+        let bytes = running.train.packet_bytes;
+        self.packet_bytes = self.packet_bytes.max(bytes);
+        while let Some(&offset) = running.train.offsets_ns.get(running.packets.len()) {
+            let due = Time(running.begin.0.saturating_add(offset));
+            if due > now {
+                net.set_timer(self.timer, due);
+                return false;
+            }
+            let packet = Packet::new(running.packets.len() as u32, self.hops[0], self.first_number, bytes, 0);
+            running.packets.push(TrainPacket { sent_ns: now.0, ..TrainPacket::default() });
+            running.outstanding += 1;
+            self.sent_bytes += u64::from(bytes);
+            if let Err(refused) = net.send(packet) {
+                running.outstanding -= 1;
+                if let Some(place) = self.route.iter().position(|&one| one == refused.link as usize) {
+                    self.dropped_bytes[place] += u64::from(bytes);
+                }
+            }
+        }
+        running.outstanding == 0
+    }
+
+    fn judged(self, spec: &RunSpec, net: &Network<Packet>) -> Option<JudgedOutcome> {
+        let ((begun, before), (ended, after)) = (self.begun?, self.ended?);
+        let seconds = ended.since(begun).as_secs_f64();
+        let of_link = |(place, &link): (usize, &usize)| {
+            let (spec, packet_bytes) = (&spec.links[link], f64::from(self.packet_bytes));
+            let all = after[place].bytes - before[place].bytes;
+            let own = after[place].own_bytes - before[place].own_bytes;
+            let frame_bytes = spec.framing.map_or(packet_bytes, |framing| {
+                let framing = framing_of(framing);
+                let frame = (self.packet_bytes + framing.header_bytes).max(framing.min_frame_bytes);
+                f64::from(frame + framing.gap_bytes)
+            });
+            LinkTruth {
+                name: spec.name.clone(),
+                capacity_bps: spec.rate_bps as f64 * packet_bytes / frame_bytes,
+                cross_bps: all.saturating_sub(own) as f64 * 8.0 / seconds,
+                queue_bytes: queue_bytes(spec),
+                max_queue_bytes: net.links()[link].stats().max_queue_bytes,
+            }
+        };
+        let links: Vec<_> = self.route.iter().enumerate().map(of_link).collect();
+        let capacity_bps = links.iter().map(|link| link.capacity_bps).fold(f64::INFINITY, f64::min);
+        let available = |link: &LinkTruth| (link.capacity_bps - link.cross_bps).max(0.0);
+        let tight = links.iter().min_by(|a, b| available(a).total_cmp(&available(b)))?;
+        let truth = PathTruth {
+            capacity_bps,
+            available_bps: available(tight),
+            queue_bytes: tight.queue_bytes,
+            seconds,
+            test_bytes: self.sent_bytes + self.returned_bytes,
+            links,
+        };
+        Some(JudgedOutcome { outcome: self.outcome?, truth })
+    }
+}
+
+fn queue_bytes(spec: &LinkSpec) -> Option<u64> {
+    match spec.queue {
+        QueueSpec::DropTail { limit_bytes, .. } => limit_bytes,
+        QueueSpec::Red { limit_bytes, .. } => Some(limit_bytes),
+        QueueSpec::Codel { .. } | QueueSpec::FqCodel { .. } => None,
+    }
+}
+
+/// Runs `estimator` beside the traffic of `spec`, until it is done. `progress` is called every few hundred thousand
+/// events.
+///
+/// # Errors
+/// [`RunError`]: as of [`crate::simulate`]; a route that the network does not have; the run ends before the test.
+pub fn path_test(
+    spec: &RunSpec,
+    at: &PathTestSpec,
+    estimator: Box<dyn Estimator>,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<JudgedOutcome, RunError> {
+    let run = ValidSimulation::new(ValidRun::new(spec)?)?;
+    let (nodes, of_ends) = built_in_nodes(run)?;
+    let probes = vec![];
+    if MixedMaker::is_needed(spec) {
+        let parts = Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes };
+        run_test(spec, at, estimator, build(run, parts)?, progress)
+    } else {
+        let parts = Parts { maker: crate::tcp_config::Algorithms::default(), nodes, of_ends, probes };
+        run_test(spec, at, estimator, build(run, parts)?, progress)
+    }
+}
+
+fn routes(spec: &RunSpec, at: &PathTestSpec) -> Result<[Vec<usize>; 2], RunError> {
+    let wrong = |text: &str| RunError::Spec(format!("path test: {text}"));
+    let first = spec.flows.first();
+    let route = at.route.clone().or_else(|| first.map(|flow| flow.route.clone()));
+    let back = at.return_route.clone().or_else(|| first.map(|flow| flow.return_route.clone()));
+    let (Some(route), Some(back)) = (route, back) else {
+        return Err(wrong("route and return_route are needed in a run without flows"));
+    };
+    for (key, links) in [("route", &route), ("return_route", &back)] {
+        let end = |place: Option<&usize>| place.and_then(|&link| spec.links.get(link));
+        let (Some(first), Some(last)) = (end(links.first()), end(links.last())) else {
+            return Err(wrong(&format!("{key} = {links:?}: has to name links of the run, at least one")));
+        };
+        check_route("path test", key, links, first.from, last.to, &spec.links)?;
+    }
+    Ok([route, back])
+}
+
+fn run_test<M: TransportMaker, N: Node<M::Transport>>(
+    spec: &RunSpec,
+    at: &PathTestSpec,
+    estimator: Box<dyn Estimator>,
+    (mut world, mut net): (World<M, N>, Network<Packet>),
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<JudgedOutcome, RunError> {
+    let [route, back] = routes(spec, at)?;
+    let timers = world.connections.timers;
+    let first_number = timers.numbering().first_host + spec.background.len() as u32;
+    let RouteId(there) = net.add_route(&route, first_number);
+    let RouteId(and_back) = net.add_route(&back, first_number + 1);
+    let timer = timers.path_test();
+    net.set_timer(timer, Time(at.start_ns));
+    world.path_test = Some(Box::new(PathTest {
+        estimator,
+        spec: at.clone(),
+        dropped_bytes: vec![0; route.len()],
+        route,
+        hops: [there, and_back],
+        first_number,
+        timer,
+        running: None,
+        outcome: None,
+        packet_bytes: 0,
+        sent_bytes: 0,
+        returned_bytes: 0,
+        begun: None,
+        ended: None,
+    }));
+    let end = Time(spec.duration_ns);
+    loop {
+        let reached = net.run(&mut world, end, EVENTS_PER_CALL);
+        if progress(Progress { now: net.now(), end, events: net.events() }).is_break() {
+            return Err(RunError::Stopped);
+        }
+        if reached != sim::Progress::ReachedEvents {
+            break;
+        }
+    }
+    let judged = world.path_test.take().and_then(|test| test.judged(spec, &net));
+    judged.ok_or_else(|| RunError::Spec(format!("duration_ns = {}: the path test takes longer", spec.duration_ns)))
+}

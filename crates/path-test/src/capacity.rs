@@ -1,0 +1,339 @@
+//! Capacity of the narrow link: packet pairs with the least delays (CapProbe: Kapoor, Chen, Lao, Gerla and Sanadidi,
+//! SIGCOMM 2004); where no pair passes undisturbed, the strongest mode of the pairs' dispersion above the rate of long
+//! trains (Pathrate: Dovrolis, Ramanathan and Moore, IEEE/ACM ToN 2004).
+
+use crate::budget::Budget;
+use crate::dispersion::{groups, lower_slope, mean_and_error, quantile, Group};
+use crate::estimate::{Estimate, Estimator, Next, Outcome};
+use crate::settings::Settings;
+use crate::train::{Train, TrainReport};
+use link::random::{stream_seed, Random};
+
+/// Pairs of the first look, and the time between them.
+const SCOUT_PAIRS: usize = 8;
+const SCOUT_GAP_NS: u64 = 10_000_000;
+/// Long trains of the first look.
+const SCOUT_TRAINS: usize = 6;
+const SCOUT_TRAIN_PACKETS: usize = 24;
+/// Groups between two evaluations, and most evaluations.
+const BATCH: usize = 50;
+const MAX_BATCHES: usize = 12;
+/// Most packets of a group: more make up for coarse stamps no further.
+const MAX_GROUP: usize = 64;
+/// Undisturbed groups that make an estimate.
+const MIN_UNDISTURBED: usize = 5;
+/// Delays that differ from the least by this share of the dispersion are the least.
+const TOLERANCE: f64 = 0.01;
+/// Half width of a mode, as a share of the dispersion.
+const MODE_WIDTH: f64 = 0.015;
+/// At up to 90 % of load a hop makes a train at most 1.9 times slower than the capacity; two such hops 3.6 times.
+const MAX_OVER_TRAINS: f64 = 5.0;
+/// Groups in which packets arrive at once, of all: above it the receiver coalesces interrupts.
+const MAX_COALESCED: f64 = 0.1;
+
+/// The estimator of `capacity`.
+pub struct Capacity {
+    settings: Settings,
+    budget: Budget,
+    random: Random,
+    sizes: Vec<usize>,
+    sent: Option<Train>,
+    step_ns: u64,
+    late: u64,
+    scouts: Vec<Group>,
+    trains: Vec<Group>,
+    group_packets: usize,
+    found: Vec<Group>,
+    batches: usize,
+    outcome: Option<Outcome>,
+}
+
+/// Capacity by the pairs, with its interval, bit/s.
+struct Found {
+    value: f64,
+    low: f64,
+    high: f64,
+    note: String,
+}
+
+impl Capacity {
+    /// A test within `settings`.
+    pub fn new(settings: Settings) -> Capacity {
+        Capacity {
+            budget: Budget::new(settings.line_rate_bps, settings.share_ppm),
+            random: Random::new(stream_seed(settings.seed, "capacity")),
+            settings,
+            sizes: vec![],
+            sent: None,
+            step_ns: 1,
+            late: 0,
+            scouts: vec![],
+            trains: vec![],
+            group_packets: 2,
+            found: vec![],
+            batches: 0,
+            outcome: None,
+        }
+    }
+
+    fn bits(&self, packets: usize) -> f64 {
+        f64::from(self.settings.packet_bytes) * 8.0 * packets as f64
+    }
+
+    fn scout(&mut self) -> Train {
+        self.sizes = [vec![2; SCOUT_PAIRS], vec![SCOUT_TRAIN_PACKETS; SCOUT_TRAINS]].concat();
+        let offsets = self.sizes.iter().scan(0, |at, &size| {
+            let begin = *at;
+            *at += SCOUT_GAP_NS.max(self.budget.time_of_ns(size as u64 * u64::from(self.settings.packet_bytes), 0));
+            Some(vec![begin; size])
+        });
+        Train { offsets_ns: offsets.flatten().collect(), ..Train::even(0, self.settings.packet_bytes, 0) }
+    }
+
+    fn batch(&mut self) -> Train {
+        self.sizes = vec![self.group_packets; BATCH];
+        let bytes = self.group_packets as u64 * u64::from(self.settings.packet_bytes);
+        let mean = self.budget.time_of_ns(bytes, 100_000);
+        let mut at = 0;
+        let mut offsets_ns = Vec::with_capacity(BATCH * self.group_packets);
+        for _ in 0..BATCH {
+            offsets_ns.extend(std::iter::repeat_n(at, self.group_packets));
+            // Half of the gap is fixed: a group does not run into the one before.
+            at += mean / 2 + self.random.exponential(mean / 2);
+        }
+        Train { offsets_ns, ..Train::even(0, self.settings.packet_bytes, 0) }
+    }
+
+    fn refuse(&mut self, now_ns: u64, why: String) {
+        let cost = self.budget.cost(now_ns);
+        self.outcome = Some(Outcome { estimates: vec![], refused: Some(why), notes: vec![], cost });
+    }
+
+    /// Rate of the long trains: the median, bit/s.
+    fn train_rate(&self) -> f64 {
+        let rate = |group: &Group| {
+            let dispersion = group.dispersion_ns();
+            (group.arrived.len() > group.sent / 2 && dispersion > 0)
+                .then(|| self.bits(group.arrived.len() - 1) * 1e9 / dispersion as f64)
+        };
+        quantile(&mut self.trains.iter().filter_map(rate).collect::<Vec<_>>(), 0.5)
+    }
+
+    fn handle_scouts(&mut self, now_ns: u64, all: Vec<Group>) {
+        for group in all {
+            if group.sent == 2 { &mut self.scouts } else { &mut self.trains }.push(group);
+        }
+        let arrived: usize = self.scouts.iter().chain(&self.trains).map(|group| group.arrived.len()).sum();
+        if arrived == 0 {
+            return self.refuse(now_ns, "no packet arrived".to_owned());
+        }
+        let whole = self.scouts.iter().filter(|group| group.is_complete());
+        let pair = quantile(&mut whole.map(|group| group.dispersion_ns() as f64).collect::<Vec<_>>(), 0.5);
+        let (step, by_trains) = (self.step_ns as f64, self.train_rate());
+        let rate = if pair >= 4.0 * step && pair > 0.0 { self.bits(1) * 1e9 / pair } else { by_trains };
+        if rate <= 0.0 {
+            let longest = SCOUT_TRAIN_PACKETS;
+            return self.refuse(
+                now_ns,
+                format!("all of {longest} packets arrived in one step of the receiver's stamps ({step} ns): too coarse, or interrupts are coalesced"),
+            );
+        }
+        // 40 steps: the stamps' error is that of one group in the tolerance.
+        let packet_ns = self.bits(1) * 1e9 / rate;
+        self.group_packets = (2 + (40.0 * step / packet_ns) as usize).min(MAX_GROUP);
+        if self.step_ns == 1 {
+            self.group_packets = 2;
+        }
+        let resolution = step / (packet_ns * (self.group_packets - 1) as f64);
+        if self.step_ns > 1 && resolution > 0.25 {
+            return self.refuse(
+                now_ns,
+                format!(
+                    "the receiver's stamps advance in steps of {step} ns: {} packets take {:.0} ns",
+                    self.group_packets,
+                    packet_ns * (self.group_packets - 1) as f64
+                ),
+            );
+        }
+        if self.settings.line_rate_bps.is_none() {
+            self.budget.rate_bps = rate * f64::from(self.settings.share_ppm) / 1e6;
+        }
+    }
+
+    /// The groups that passed without waiting, by their delays.
+    fn undisturbed(&self, slope: f64) -> Vec<f64> {
+        let begin = self.found.first().map_or(0, |group| group.begin_ns);
+        let ends = |group: &Group| {
+            let drift = slope * (group.begin_ns - begin) as f64;
+            let (first, last) = (group.arrived[0], group.arrived[group.sent - 1]);
+            // Both since the first one left: a last packet that leaves a little later waits that much less.
+            (first.delay_ns as f64 - drift, (last.delay_ns + last.offset_ns as i64) as f64 - drift)
+        };
+        let whole: Vec<_> = self.found.iter().filter(|group| group.is_complete()).map(ends).collect();
+        let least = whole.iter().fold((f64::INFINITY, f64::INFINITY), |m, d| (m.0.min(d.0), m.1.min(d.1)));
+        let step = self.step_ns as f64;
+        let tolerance = (TOLERANCE * (least.1 - least.0)).max(2.0 * step);
+        let passed = whole.iter().filter(|d| d.0 - least.0 + d.1 - least.1 <= tolerance);
+        passed.map(|d| d.1 - d.0).collect()
+    }
+
+    fn by_least_delays(&self) -> Option<Found> {
+        let whole = self.found.iter().filter(|group| group.is_complete());
+        let points: Vec<_> = whole.map(|group| (group.begin_ns as f64, group.arrived[0].delay_ns as f64)).collect();
+        let slope = lower_slope(&points);
+        let of_skew = if slope.abs() < 5e-4 { self.undisturbed(slope) } else { vec![] };
+        let plain = self.undisturbed(0.0);
+        let passed = if of_skew.len() > plain.len() { of_skew } else { plain };
+        if passed.len() < MIN_UNDISTURBED {
+            return None;
+        }
+        let (mean, error) = mean_and_error(&passed);
+        let count = passed.len() as f64;
+        let error = (1.96 * error).max(self.step_ns as f64 / libm::sqrt(count)).max(TOLERANCE / 10.0 * mean);
+        if mean <= 0.0 || error > 0.05 * mean {
+            return None;
+        }
+        let rate = |dispersion: f64| self.bits(self.group_packets - 1) * 1e9 / dispersion;
+        let note = format!(
+            "{} of {} groups of {} packets passed with the least delays",
+            passed.len(),
+            points.len(),
+            self.group_packets
+        );
+        Some(Found { value: rate(mean), low: rate(mean + error), high: rate(mean - error), note })
+    }
+
+    fn by_modes(&self) -> Option<Found> {
+        let bits = self.bits(self.group_packets - 1);
+        let whole = self.found.iter().filter(|group| group.is_complete() && group.dispersion_ns() > 0);
+        let mut all: Vec<_> = whole.map(|group| group.dispersion_ns() as f64).collect();
+        all.sort_by(f64::total_cmp);
+        let longest = bits * 1e9 / (0.97 * self.train_rate()).max(1.0);
+        let within = |centre: f64| {
+            let from = all.partition_point(|&one| one < centre * (1.0 - MODE_WIDTH));
+            &all[from..all.partition_point(|&one| one <= centre * (1.0 + MODE_WIDTH))]
+        };
+        let candidates = all.iter().copied().filter(|&one| one <= longest);
+        let strongest = candidates.max_by_key(|&centre| within(centre).len())?;
+        let mode = within(strongest);
+        if mode.len() < 8 || mode.len() * 12 < all.len() {
+            return None;
+        }
+        let value = quantile(&mut mode.to_vec(), 0.5);
+        let rate = |dispersion: f64| bits * 1e9 / dispersion;
+        let (low, high) = (rate(value * (1.0 + MODE_WIDTH)), rate(value * (1.0 - MODE_WIDTH)));
+        let note = format!(
+            "no group passed undisturbed; the strongest mode of the dispersion has {} of {} groups",
+            mode.len(),
+            all.len()
+        );
+        Some(Found { value: rate(value), low, high, note })
+    }
+
+    /// Returns why the receiver's stamps tell nothing of the path.
+    fn coalesced(&self) -> Option<String> {
+        let fastest = self.settings.max_rate_bps.map_or(0.0, |rate| self.bits(1) * 1e9 / rate as f64 / 2.0);
+        let step = if self.step_ns > 1 { 0.0 } else { 1.0 };
+        let all = self.found.iter().chain(&self.trains).flat_map(Group::gaps_ns);
+        let (mut gaps, mut at_once) = (0, 0);
+        for gap in all {
+            gaps += 1;
+            at_once += usize::from((gap as f64) < fastest.max(step));
+        }
+        (at_once as f64 > MAX_COALESCED * gaps as f64).then(|| {
+            format!(
+                "{at_once} of {gaps} packets arrived at once with the one before: the receiver coalesces interrupts"
+            )
+        })
+    }
+
+    fn conclude(&mut self, now_ns: u64) {
+        let last = self.batches >= MAX_BATCHES
+            || self.settings.max_bytes.is_some_and(|most| self.budget.cost(now_ns).bytes >= most);
+        if let Some(why) = self.coalesced() {
+            return self.refuse(now_ns, why);
+        }
+        let found = self.by_least_delays().or_else(|| if last { self.by_modes() } else { None });
+        let Some(found) = found else {
+            if last {
+                let groups = self.found.len();
+                self.refuse(
+                    now_ns,
+                    format!("of {groups} groups none passed undisturbed, and no dispersion is frequent"),
+                );
+            }
+            return;
+        };
+        let by_trains = self.train_rate();
+        if found.value > MAX_OVER_TRAINS * by_trains {
+            let (pairs, trains) = (found.value / 1e6, by_trains / 1e6);
+            let why = format!("pairs give {pairs:.1} Mbit/s, trains {trains:.1}: the receiver coalesces interrupts, or several hops are full");
+            return self.refuse(now_ns, why);
+        }
+        let mut notes = vec![found.note];
+        if self.late > 0 {
+            notes.push(format!("{} packets left late; their groups are left out", self.late));
+        }
+        let Found { value, low, high, .. } = found;
+        let estimates = vec![Estimate { quantity: "capacity_bps", value, low, high }];
+        self.outcome = Some(Outcome { estimates, refused: None, notes, cost: self.budget.cost(now_ns) });
+    }
+
+    /// Delays of all groups that passed, ns: the least is that of the empty path.
+    pub(crate) fn least_delay_ns(&self) -> Option<i64> {
+        let all = self.found.iter().chain(&self.scouts).chain(&self.trains);
+        all.filter_map(|group| group.arrived.first().filter(|first| first.place == 0)).map(|one| one.delay_ns).min()
+    }
+
+    /// First time at which the mean rate so far is kept, ns.
+    pub(crate) fn rest_until_ns(&self) -> u64 {
+        self.budget.rest_until_ns()
+    }
+
+    /// Steps of the receiver's stamps, ns.
+    pub(crate) fn stamp_step_ns(&self) -> u64 {
+        self.step_ns
+    }
+}
+
+impl Estimator for Capacity {
+    fn poll_next(&mut self, now_ns: u64) -> Next {
+        if let Some(outcome) = &self.outcome {
+            return Next::Done(outcome.clone());
+        }
+        let train = if self.scouts.is_empty() { self.scout() } else { self.batch() };
+        self.sent = Some(train.clone());
+        self.budget.send(now_ns, train)
+    }
+
+    fn handle_report(&mut self, now_ns: u64, report: &TrainReport) {
+        let Some(train) = self.sent.take() else { return };
+        self.step_ns = report.stamp_step_ns.max(1);
+        self.late += u64::from(report.late);
+        let mut all = groups(&train, &self.sizes, report);
+        if report.packets.is_empty() {
+            return self.refuse(now_ns, "the sender sent no packet".to_owned());
+        }
+        if self.scouts.is_empty() {
+            return self.handle_scouts(now_ns, all);
+        }
+        // Packets of a group are to leave at once: within half of the time that one takes on the line.
+        let rate = (self.budget.rate_bps / f64::from(self.settings.share_ppm) * 1e6).max(1.0);
+        let most_ns = self.bits(self.group_packets - 1) * 1e9 / rate / 2.0;
+        let before = all.len();
+        all.retain(|group| group.span_ns as f64 <= most_ns);
+        if all.len() * 2 < before {
+            return self.refuse(
+                now_ns,
+                format!(
+                    "{} of {before} groups left the sender too slowly for a path of {:.0} Mbit/s",
+                    before - all.len(),
+                    rate / 1e6
+                ),
+            );
+        }
+        self.found.extend(all);
+        self.batches += 1;
+        self.conclude(now_ns);
+    }
+}

@@ -1,0 +1,220 @@
+//! Depth of the queue before the tight link: bursts at twice the capacity, each twice the one before, until
+//! packets are lost; the depth is the capacity times the longest wait, as the queue then was full.
+//!
+//! The harm is bounded: while a burst lasts the queue fills at the capacity's rate at least, so the burst in which it
+//! overflows has at most four times the bytes that it holds, and those before it as many. Three such bursts and those
+//! before send at most sixteen times the queue's depth. After each the path rests for ten times as long; the rest that
+//! makes the mean rate follows at the end, as part of the cost.
+
+use crate::budget::Budget;
+use crate::dispersion::{groups, mean_and_error, quantile, Group};
+use crate::estimate::{Cost, Estimate, Estimator, Next, Outcome};
+use crate::first_capacity::FirstCapacity;
+use crate::settings::Settings;
+use crate::train::{Train, TrainReport};
+use link::random::{stream_seed, Random};
+
+/// Single packets before a burst, for the delay of the empty path, and the mean time between them in packets' times.
+const SINGLES: usize = 20;
+const SINGLE_GAP: u64 = 20;
+/// Packets of the first burst, and how much longer the next is.
+const FIRST_BURST: usize = 16;
+const LONGER: usize = 2;
+/// Rest after a burst, in bursts' times.
+const REST: u64 = 10;
+/// Bursts that overflow the queue.
+const BURSTS: usize = 3;
+/// Packets lost in a burst that overflowed the queue, at least, and of all.
+const MIN_LOST: usize = 3;
+const MIN_LOST_SHARE: f64 = 0.03;
+/// Losses at less than this share of the longest wait are not of a full queue.
+const FULL: f64 = 0.6;
+const MAX_EARLY: f64 = 0.35;
+
+/// A burst that overflowed the queue.
+#[derive(Clone, Copy, Debug)]
+struct Overflow {
+    /// Longest wait, ns.
+    longest_ns: f64,
+    lost: usize,
+    /// Losses while the queue was not near full.
+    early: usize,
+}
+
+/// The estimator of `queue`.
+pub struct Queue {
+    settings: Settings,
+    budget: Budget,
+    capacity: FirstCapacity,
+    random: Random,
+    burst: usize,
+    sizes: Vec<usize>,
+    sent: Option<Train>,
+    overflows: Vec<Overflow>,
+    outcome: Option<Outcome>,
+}
+
+impl Queue {
+    /// A test within `settings`.
+    pub fn new(settings: Settings) -> Queue {
+        Queue {
+            budget: Budget::new(settings.line_rate_bps, settings.share_ppm),
+            capacity: FirstCapacity::new(&settings),
+            random: Random::new(stream_seed(settings.seed, "queue")),
+            settings,
+            burst: FIRST_BURST,
+            sizes: vec![],
+            sent: None,
+            overflows: vec![],
+            outcome: None,
+        }
+    }
+
+    fn packet_ns(&self) -> u64 {
+        let capacity = self.capacity.value_bps.unwrap_or(1.0);
+        ((f64::from(self.settings.packet_bytes) * 8e9 / capacity) as u64).max(1)
+    }
+
+    /// Most bytes of one burst: unless told, what the line carries in a second; a queue that holds more than half of
+    /// that is not found.
+    fn max_burst_bytes(&self) -> u64 {
+        let second = self.capacity.value_bps.unwrap_or(0.0) as u64 / 8;
+        self.settings.max_bytes.unwrap_or(second)
+    }
+
+    fn next_train(&mut self) -> Train {
+        let packet_ns = self.packet_ns();
+        let mut at = 0;
+        let mut offsets_ns = vec![];
+        for _ in 0..SINGLES {
+            offsets_ns.push(at);
+            at += packet_ns + self.random.exponential(SINGLE_GAP * packet_ns);
+        }
+        offsets_ns.extend((0..self.burst as u64).map(|place| at + place * packet_ns / 2));
+        self.sizes = [vec![1; SINGLES], vec![self.burst]].concat();
+        Train { offsets_ns, ..Train::even(0, self.settings.packet_bytes, 0) }
+    }
+
+    fn handle_groups(&mut self, now_ns: u64, all: &[Group]) {
+        let Some((burst, singles)) = all.split_last().filter(|(burst, _)| burst.sent == self.burst) else {
+            return self.refuse(now_ns, "the sender stopped within a burst".to_owned());
+        };
+        let delays = |group: &Group| group.arrived.iter().map(|one| one.delay_ns).min();
+        let least = singles.iter().chain([burst]).filter_map(delays).min();
+        let Some(least) = least else { return self.refuse(now_ns, "no packet arrived".to_owned()) };
+        let asked_ns = self.packet_ns() / 2 * burst.sent as u64;
+        if burst.span_ns as f64 > 1.3 * asked_ns as f64 {
+            let took = burst.span_ns / 1000;
+            return self.refuse(
+                now_ns,
+                format!(
+                    "the sender took {took} us for a burst of {} us: it cannot send at twice the capacity",
+                    asked_ns / 1000
+                ),
+            );
+        }
+        let lost = burst.sent - burst.arrived.len();
+        if lost < MIN_LOST.max((MIN_LOST_SHARE * burst.sent as f64) as usize) {
+            self.burst *= LONGER;
+            let bytes = self.burst as u64 * u64::from(self.settings.packet_bytes);
+            let most = self.max_burst_bytes();
+            if bytes > most {
+                let sent = bytes / LONGER as u64;
+                self.refuse(now_ns, format!("{sent} bytes at twice the capacity overflowed no queue, and {bytes} would exceed max_bytes = {most}"));
+            }
+            return;
+        }
+        let waits: Vec<f64> = burst.arrived.iter().map(|one| (one.delay_ns - least) as f64).collect();
+        let longest_ns = waits.iter().copied().fold(0.0, f64::max);
+        // Of each loss the wait of the packet before it.
+        let mut early = 0;
+        let mut before = None;
+        for (one, wait) in burst.arrived.iter().zip(&waits) {
+            let missing = before.map_or(one.place, |(place, _): (usize, f64)| one.place - place - 1);
+            let at_loss = before.map_or(0.0, |(_, wait)| wait);
+            early += if at_loss < FULL * longest_ns && *wait < FULL * longest_ns { missing } else { 0 };
+            before = Some((one.place, *wait));
+        }
+        self.overflows.push(Overflow { longest_ns, lost, early });
+        if self.overflows.len() >= BURSTS {
+            self.conclude(now_ns);
+        }
+    }
+
+    fn refuse(&mut self, now_ns: u64, why: String) {
+        let cost = self.cost(now_ns);
+        self.outcome = Some(Outcome { estimates: vec![], refused: Some(why), notes: vec![], cost });
+    }
+
+    fn cost(&self, now_ns: u64) -> Cost {
+        self.capacity.cost_with(self.budget.cost(now_ns))
+    }
+
+    fn conclude(&mut self, now_ns: u64) {
+        let capacity = self.capacity.value_bps.unwrap_or(1.0);
+        let packet = f64::from(self.settings.packet_bytes);
+        let lost: usize = self.overflows.iter().map(|one| one.lost).sum();
+        let early: usize = self.overflows.iter().map(|one| one.early).sum();
+        let mut longest: Vec<f64> = self.overflows.iter().map(|one| one.longest_ns).collect();
+        let most = quantile(&mut longest, 1.0);
+        if most < 1.5 * self.packet_ns() as f64 {
+            return self.refuse(
+                now_ns,
+                format!(
+                    "{lost} packets were lost, none waited longer than {:.0} us: a policer, or loss on the line",
+                    most / 1e3
+                ),
+            );
+        }
+        if early as f64 > MAX_EARLY * lost as f64 {
+            return self.refuse(
+                now_ns,
+                format!("{early} of {lost} losses came while the queue was not full: it drops early, or a policer or the line does"),
+            );
+        }
+        let middle = quantile(&mut longest, 0.5);
+        let (_, error) = mean_and_error(&longest);
+        // The packet that finds the last room waits for those before it and for the rest of the one being sent.
+        let bytes = |wait_ns: f64| capacity / 8e9 * wait_ns;
+        let value = bytes(most) + packet / 2.0;
+        let half = (1.96 * bytes(error)).max(packet).max(0.03 * value);
+        let delay = most / 1e9;
+        let delay_half = half / value * delay;
+        let estimates = vec![
+            Estimate { quantity: "queue_bytes", value, low: (value - half).max(0.0), high: value + half },
+            Estimate { quantity: "queue_delay_s", value: delay, low: delay - delay_half, high: delay + delay_half },
+        ];
+        let mut notes = vec![format!("{} bursts of {} packets lost {lost}", self.overflows.len(), self.burst)];
+        if middle < 0.8 * most {
+            notes.push("the longest waits of the bursts differ by more than a fifth".to_owned());
+        }
+        self.outcome = Some(Outcome { estimates, refused: None, notes, cost: self.cost(now_ns) });
+    }
+}
+
+impl Estimator for Queue {
+    fn poll_next(&mut self, now_ns: u64) -> Next {
+        if let Some(next) = self.capacity.poll_next(now_ns) {
+            return next;
+        }
+        if let Some(outcome) = &self.outcome {
+            return Next::Done(outcome.clone());
+        }
+        if self.settings.line_rate_bps.is_none() {
+            let capacity = self.capacity.value_bps.unwrap_or(0.0);
+            self.budget.rate_bps = capacity * f64::from(self.settings.share_ppm) / 1e6;
+        }
+        let train = self.next_train();
+        self.sent = Some(train.clone());
+        self.budget.send_soon(self.capacity.rest_until_ns().max(now_ns), train, REST)
+    }
+
+    fn handle_report(&mut self, now_ns: u64, report: &TrainReport) {
+        if self.capacity.handle_report(now_ns, report) {
+            return;
+        }
+        let Some(train) = self.sent.take() else { return };
+        let all = groups(&train, &self.sizes, report);
+        self.handle_groups(now_ns, &all);
+    }
+}

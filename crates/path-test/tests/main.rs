@@ -1,0 +1,8 @@
+//! STAMP's packets, reflector and sender, and estimators, over paths whose truth is known.
+
+mod hops;
+mod line;
+mod mtu;
+mod packets;
+mod reflectors;
+mod sessions;
