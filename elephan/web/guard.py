@@ -35,7 +35,7 @@ HSTS_S = 365 * 86400
 
 @dataclass
 class Visit:
-    """What the guard knows of a request, for the pages: `request.state.visit`."""
+    """Facts about a request, for the pages: `request.state.visit`."""
 
     nonce: str
     """Of the style elements in this answer."""
@@ -186,7 +186,7 @@ class Guard:
             own[b"strict-transport-security"] = f"max-age={HSTS_S}".encode()
         names = {name.lower() for name, _ in given}
         if b"cache-control" not in names:
-            # What a session shows is in no cache, and not behind the back button of the next user.
+            # A session's pages are in no cache, and not behind the back button of the next user.
             own[b"cache-control"] = b"no-store"
         kept = [(name, value) for name, value in given if name.lower() not in own]
         return [*kept, *own.items(), *((b"set-cookie", text.encode()) for text in visit.set_cookies)]

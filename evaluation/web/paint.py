@@ -12,7 +12,7 @@ from evaluation.web import site
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-TIMES = 15
+TIMES = 7
 GOAL_MS = 300
 SPANS = ("1h", "24h", "7d", "30d", "1y")
 

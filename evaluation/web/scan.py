@@ -57,24 +57,30 @@ def main() -> int:
             cookie = session(url, token)
             found, pages, took_s, version = wapiti(url, cookie, folder)
             tls = sslyze(url, folder)
-    rows = [[kind, str(len(items))] for kind, items in sorted(found.items())]
-    count = sum(len(items) for items in found.values())
     for kind, items in found.items():
         for item in items:
             print(f"{kind}: {item.get('path')}: {item.get('info')}", file=sys.stderr)
-    text = "\n\n".join(
+    count = sum(len(items) for items in found.values())
+    text = section(version, pages, took_s, {kind: len(items) for kind, items in found.items()}, tls)
+    write_parts("web.md", "python -m evaluation.web.scan", {"scanners": text})
+    return 1 if count else 0
+
+
+def section(version: str, pages: int, took_s: float, found: dict[str, int], tls: list[list[str]]) -> str:
+    """Return the part of the page; `found` has the findings by kind."""
+    kinds = [[kind, str(number)] for kind, number in sorted(found.items()) if number]
+    says = "no findings." if not kinds else f"{sum(found.values())} findings:"
+    return "\n\n".join(
         [
             fill(
-                f"Wapiti {version} with a session of a reader, {MODULES.count(',') + 1} modules, {pages} addresses in {took_s:.0f} s: "
-                f"{count or 'no'} findings. By kind:"
+                f"Wapiti {version} with a session of a reader, {pages} addresses in {took_s:.0f} s, modules "
+                f"{MODULES.replace(',', ', ')}: {says}"
             ),
-            table(["kind", "findings"], rows),
+            *([table(["kind", "findings"], kinds)] if kinds else []),
             "sslyze on the same server, a self-signed certificate:",
             table(["question", "answer"], tls),
         ]
     )
-    write_parts("web.md", "python -m evaluation.web.scan", {"scanners": text})
-    return 1 if count else 0
 
 
 def session(url: str, token: str) -> str:

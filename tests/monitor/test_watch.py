@@ -40,7 +40,7 @@ def test_a_kill_takes_neither_minutes_nor_changes(tmp_path: Path) -> None:
     kinds = [(quantity, change["kind"]) for quantity, change in expected]
     assert ("rtt_s", "agreed_missed") in kinds and ("rtt_s", "recovered") in kinds
     rows: list[dict[str, Any]] = []
-    changes = []
+    changes: list[Any] = []
     for first in range(0, len(stream), 90):
         more, found = kept.handle(stream[first : first + 90], loaded=False)
         rows, changes = rows + more, changes + found
