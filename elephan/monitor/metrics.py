@@ -22,9 +22,9 @@ LATEST = {
     "jitter_s": ("elephan_path_jitter_seconds", "Mean difference of following round-trip times in the last minute."),
     "loss": ("elephan_path_loss_ratio", "Share of packets lost in the last minute."),
     "ttl": ("elephan_path_ttl", "TTL of the newest answer."),
-    "capacity_bps": ("elephan_path_capacity_bits_per_second", "Rate of the narrowest link, newest test."),
-    "available_bps": ("elephan_path_available_bits_per_second", "Available bandwidth, newest test."),
-    "throughput_bps": ("elephan_path_throughput_bits_per_second", "Throughput, newest test."),
+    "capacity_bps": ("elephan_path_capacity_bytes_per_second", "Rate of the narrowest link, newest test."),
+    "available_bps": ("elephan_path_available_bytes_per_second", "Available bandwidth, newest test."),
+    "throughput_bps": ("elephan_path_throughput_bytes_per_second", "Throughput, newest test."),
     "queue_bytes": ("elephan_path_queue_bytes", "Depth of the bottleneck's queue, newest test."),
     "path_mtu_bytes": ("elephan_path_mtu_bytes", "Path MTU, newest test."),
     "hops": ("elephan_path_hops", "Hops to the far end, newest test."),
@@ -59,14 +59,18 @@ def _lines(numbers: Numbers) -> Iterator[str]:
 
     watches = numbers.watches
     for quantity, (metric, help_) in LATEST.items():
-        rows = [(of(name), watch.latest[quantity]) for name, watch in watches.items() if quantity in watch.latest]
+        # Prometheus' base unit of data is the byte.
+        unit = 8.0 if quantity.endswith("_bps") else 1.0
+        rows = [
+            (of(name), watch.latest[quantity] / unit) for name, watch in watches.items() if quantity in watch.latest
+        ]
         yield from family(metric, "gauge", help_, rows)
     minutes = []
     for name, watch in watches.items():
         rtt = watch.minute.get("rtt_s")
         if rtt is not None and rtt["count"]:
             minutes += [
-                ({**of(name), "quantile": q}, rtt[p]) for q, p in (("0.05", "p05"), ("0.5", "p50"), ("0.95", "p95"))
+                ({**of(name), "percentile": q}, rtt[p]) for q, p in (("5", "p05"), ("50", "p50"), ("95", "p95"))
             ]
     yield from family("elephan_path_rtt_minute_seconds", "gauge", "Percentiles of the RTT in the last minute.", minutes)
     bounds: list[tuple[dict[str, str], float]] = []

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import email
 import email.policy
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from elephan.monitor.child_processes import call
 from elephan.monitor.forecast import overrides_of
+from elephan.monitor.reflectors import RETRY_LEAST_S, Reflectors
 from tests.monitor.receivers import mail_server, webhook
+from tests.processes import until
 
 TITLE = "vienna: RTT 45.0 ms instead of 32.0 ms"
 BODY = f"{TITLE}\nsince 2026-03-03 12:00:00 CET\nlikely cause: route"
@@ -93,3 +98,17 @@ def test_a_child_that_takes_too_long_is_killed_and_one_that_is_unknown_fails() -
         children.poll()
     assert ends[0].fault == "it took too long" and children.failures == {"config": 1}
     assert call("nothing", {}).result is None
+
+
+def test_a_host_without_a_reflector_is_named_and_tried_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "hosts.toml"))
+    reflectors = Reflectors()
+    reflectors.want("vienna")
+    until(lambda: reflectors.poll() == [] and reflectors.fault("vienna") is not None, 60)
+    assert 'no host "vienna"' in str(reflectors.fault("vienna")) and reflectors.of("vienna") is None
+    one = reflectors.hosts["vienna"]
+    assert one.process is None and one.due_s > time.monotonic() and one.retry_s == 2 * RETRY_LEAST_S
+    reflectors.keep(set())
+    assert not reflectors.hosts
