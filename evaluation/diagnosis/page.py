@@ -19,7 +19,7 @@ from evaluation.markdown import fill, table
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 NOT_DECIDED = "not decided"
 FROM_RECEIVER = ("receiving_application", "receive_window")
-"""What a receiving end can name."""
+"""Limits that a receiving end can name."""
 COMMAND = "python -m evaluation.diagnosis --measure"
 
 
@@ -29,13 +29,13 @@ class Judged:
 
     seen: Seen
     unfit: str | None
-    """Why the case's limit was not the flow's."""
+    """Reason that the case's limit was not the flow's."""
     sender: dict[str, Any] | None
     receiver: dict[str, Any] | None
 
     @property
     def found(self) -> str:
-        """What the sending end was diagnosed with."""
+        """Limit that the sending end was diagnosed with."""
         return NOT_DECIDED if self.sender is None else self.sender["limit"] or NOT_DECIDED
 
     @property

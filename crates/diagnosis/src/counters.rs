@@ -1,4 +1,4 @@
-//! What the samples of a sender add up to: the numbers that its diagnosis rests on.
+//! Sums over the samples of a sender: the numbers that its diagnosis rests on.
 
 use crate::sample::{Flow, Sample};
 use serde::Serialize;

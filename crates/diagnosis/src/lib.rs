@@ -1,4 +1,4 @@
-//! What limits a TCP flow, told from samples of its TCP_INFO, without I/O.
+//! Limits of TCP flows, told from samples of their TCP_INFO, without I/O.
 //!
 //! **Invariant: a diagnosis names the counters that it rests on, and says when they do not decide.**
 
