@@ -24,9 +24,9 @@ from elephan.scenario import load
 from evaluation.diagnosis.cases import MSS_BYTES, TICK_S, WATCHED_S, Case
 
 PORT = 5001
-BATCH_BPS = 900_000_000
+BATCH_BPS = 700_000_000
 """Sum of the rates of flows that run at once."""
-BATCH_CASES = 7
+BATCH_CASES = 6
 INTERVAL_NS = 20_000_000
 """Between two samples, as `elephan diagnose` takes them."""
 HELD_UP_S, HELD_UP = 0.002, 0.1
