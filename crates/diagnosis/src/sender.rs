@@ -196,7 +196,8 @@ fn network(c: &Counters, congestion_control: &str) -> Result<Answer, String> {
 
 /// BBR does not slow down for losses: it is at the rate of the bottleneck, or of a policer.
 fn bbr(c: &Counters, bursts: String, delay: String) -> Answer {
-    // After two intervals of much loss at one rate it paces at that rate, without probes (lt_use_bw, net/ipv4/tcp_bbr.c).
+    // After two intervals of much loss at one rate it paces at that rate, without probes (lt_use_bw,
+    // net/ipv4/tcp_bbr.c).
     let long_term = c.probing < 0.03 && c.retransmissions_before > 0;
     let at_losses_us = c.loss_srtt_us.map_or(0.0, |us| us - c.min_rtt_us);
     let is_queued = at_losses_us >= LOSSES_QUEUED_US && at_losses_us >= LOSSES_QUEUED * c.min_rtt_us;
