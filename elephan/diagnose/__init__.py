@@ -1,4 +1,4 @@
-"""What limits the TCP flows that are there, watched without load, and what other settings would give them."""
+"""Limits of the TCP flows that are there, watched without load, and the effect of other settings on them."""
 
 from elephan.diagnose.watching import Selection, Watched, watch
 

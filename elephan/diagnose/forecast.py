@@ -31,19 +31,19 @@ class Outcome:
     """One simulated variant."""
 
     change: str
-    """What differs from the flow as it is."""
+    """Difference from the flow as it is."""
     goodput_bps: float
     rtt_s: float | None
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What other settings would give."""
+    """Outcomes of other settings."""
 
     line_rate_bps: int | None = None
     """Of the simulated path."""
     assumed: str | None = None
-    """Where that comes from, unless it was measured."""
+    """Origin of that rate, unless it was measured."""
     as_it_is: Outcome | None = None
     """The flow itself, simulated: how far the model holds."""
     outcomes: list[Outcome] = field(default_factory=list)
@@ -104,7 +104,7 @@ class _Model:
     def own(self) -> dict[str, Any]:
         """Return the settings of the flow as it is."""
         held = self.limit in ("receive_window", "send_buffer", "pacing")
-        # What holds it back keeps so much of it in flight.
+        # As much is in flight as the limit lets through.
         return (
             {"window_bytes": max(int(self.counters["in_flight_bytes"]), 2 * _packet_bytes(self.counters))}
             if held

@@ -36,7 +36,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen."""
+    """The flows that were seen."""
 
     flows: list[dict[str, Any]]
     """The diagnosis of each flow that carried something, in the form of crates/diagnosis/src/verdict.rs, with `local`,

@@ -21,7 +21,7 @@ from elephan.path.session import Opened, open_path
 from elephan.path.testbed import Host, address
 from elephan.record import canonical_json
 from elephan.scenario import load
-from evaluation.diagnosis.cases import TICK_S, WATCHED_S, Case
+from evaluation.diagnosis.cases import MSS_BYTES, TICK_S, WATCHED_S, Case
 
 PORT = 5001
 BATCH_BPS = 700_000_000
@@ -30,12 +30,13 @@ BATCH_CASES = 6
 INTERVAL_NS = 20_000_000
 """Between two samples, as `elephan diagnose` takes them."""
 HELD_UP_S, HELD_UP = 0.002, 0.1
-"""What the emulator may hold packets up: a time, or a part of the path's RTT."""
+"""Delay by the emulator's own fault that a path bears: a time, or a part of the path's RTT."""
 LATE_READS = 0.05
 """Part of the samples in which a receiver may be late."""
 DROPS = 0.002
 """Part of the packets of an application that its bursts may lose."""
-BLOCK = bytes(1 << 18)
+BLOCK = memoryview(bytes(1 << 23))
+"""One write: the kernel takes it without Python's lock, for which the threads of other flows would wait."""
 SYSCTLS = {"tcp_rmem": "4096 131072 134217728", "tcp_wmem": "4096 16384 134217728"}
 """Windows that no case means to be the limit."""
 SO_MAX_PACING_RATE = 47
@@ -52,7 +53,7 @@ class Seen:
     """Of its end: as `native.watch_flows` returns it."""
     receiver: dict[str, Any]
     received_bps: float
-    """What the far applications read while the flows were watched."""
+    """Payload that the far applications read while the flows were watched."""
     link: dict[str, int]
     """Counters of the path's forward link, of the same time."""
     held_up_s: float
@@ -100,6 +101,11 @@ class Seen:
             return None if written > 0.9 else f"{written:.0%} of what the application writes arrived"
         if case.limit == "receiving_application" and carried_bps > 1.15 * self.received_bps + 1e5:
             return "the receiver's buffer was not full yet"
+        if case.send_buffer_bytes is not None:
+            # The kernel doubles what is asked for.
+            most_bps = 2 * case.send_buffer_bytes * 8 / case.rtt_s
+            if self.received_bps > 1.15 * most_bps:
+                return f"its send buffer did not hold it back: {self.received_bps / most_bps:.2f} buffers in an RTT"
         if case.limit == "receive_window" and (late := self._late_reads()) > LATE_READS:
             return f"its receiver was late to read, in {late:.0%} of samples"
         return f"the queue dropped {drops}" if drops else None
@@ -242,6 +248,9 @@ class _Pair:
                 watcher.join()
             self.received_bps = (self._received - received) * 8 / (time.monotonic() - began)
             self.link = {name: value - before[name] for name, value in self._counted().items()}
+            if self.case.read_bps is None:
+                # To the packet; reads are large.
+                self.received_bps = self.link["delivered_bytes"] * 8 / self.watched_s * MSS_BYTES / 1500
             self._over.set()
             self._cut(threads)
 
@@ -296,7 +305,9 @@ class _Pair:
                 for size in _ticks(case.write_bps, case.burst_bytes, self._over):
                     near.sendall(bytes(size))
             while not self._over.is_set() and (left is None or left > 0):
-                block = BLOCK if left is None else BLOCK[: min(left, len(BLOCK))]
+                # A writer that has a small buffer writes small pieces.
+                most = len(BLOCK) if case.send_buffer_bytes is None else 1 << 18
+                block = BLOCK[: most if left is None else min(left, most)]
                 near.sendall(block)
                 left = None if left is None else left - len(block)
             if left is not None:
@@ -304,14 +315,16 @@ class _Pair:
 
     def _read(self, far: socket.socket) -> None:
         self._ends.append(far)
-        case, into = self.case, bytearray(1 << 20)
+        case, into = self.case, bytearray(1 << 22)
         with contextlib.suppress(OSError):
             if case.read_bps is not None:
                 for size in _ticks(case.read_bps, case.read_bytes, self._over):
                     while size > 0 and (got := far.recv_into(into, min(size, len(into)))):
                         size -= got
                         self._received += got
-            while got := far.recv_into(into):
+            # The kernel copies as data comes, without Python's lock, until there is all of it.
+            size = min(max(int(case.expected_bps / 8 * 0.05), 1 << 14), len(into))
+            while got := far.recv_into(into, size, socket.MSG_WAITALL):
                 self._received += got
         if case.total_bytes is not None:
             time.sleep(case.rtt_s)

@@ -21,9 +21,18 @@ BDP = int(RATE * RTT_S / 8)
 
 CASES = [
     Case("writes", "application", RATE, RTT_S, BDP, write_bps=4e6, warm_up_s=0.5),
-    Case("reads", "receiving_application", RATE, RTT_S, BDP, read_bps=4e6, receive_buffer_bytes=100_000, warm_up_s=1.5),
+    Case(
+        "reads",
+        "receiving_application",
+        RATE,
+        RTT_S,
+        5 * BDP,
+        read_bps=4e6,
+        receive_buffer_bytes=100_000,
+        warm_up_s=1.5,
+    ),
     Case("clamp", "receive_window", RATE, RTT_S, BDP, window_clamp_bytes=60_000, warm_up_s=1.0),
-    Case("buffer", "send_buffer", RATE, RTT_S, BDP, send_buffer_bytes=40_000, warm_up_s=1.0),
+    Case("buffer", "send_buffer", 5 * RATE, RTT_S, 5 * BDP, send_buffer_bytes=200_000, warm_up_s=1.0),
     Case("paced", "pacing", RATE, RTT_S, BDP, pacing_bps=10_000_000, warm_up_s=1.0),
     Case("line", "queue", RATE, RTT_S, BDP, warm_up_s=2.0),
 ]

@@ -1,4 +1,4 @@
-//! What the samples of a sender add up to: the numbers that its diagnosis rests on.
+//! Sums over the samples of a sender: the numbers that its diagnosis rests on.
 
 use crate::sample::{Flow, Sample};
 use serde::Serialize;
@@ -57,7 +57,8 @@ pub struct Counters {
     pub min_rtt_us: f64,
     /// Smoothed round-trip time, us: percentiles 10, 50 and 90.
     pub srtt_us: [f64; 3],
-    /// Growth of the round-trip time with the congestion window, as a part of both: near 1 where all that the window grows
+    /// Growth of the round-trip time with the congestion window, as a part of both: near 1 where all that the
+    /// window grows
     /// by waits in a queue, and 0 where nothing does. By least squares.
     pub rtt_follows_cwnd: f64,
     /// Congestion window in the first sample and in the last, segments.
@@ -172,7 +173,8 @@ impl Counters {
     }
 }
 
-/// Least round-trip time. From a time stamp that was echoed for a retransmission it has whole milliseconds, rounded down
+/// Least round-trip time. From a time stamp that was echoed for a retransmission it has whole milliseconds,
+/// rounded down
 /// (tcp_rtt_tsopt_us, net/ipv4/tcp_input.c): the least smoothed one is nearer then, if it is within a millisecond.
 fn least_rtt_us(samples: &[Sample]) -> f64 {
     let least = |of: fn(&Sample) -> Option<u64>| samples.iter().filter_map(of).min();

@@ -1,4 +1,4 @@
-//! What limits a TCP flow, told from samples of its TCP_INFO, without I/O.
+//! Limits of TCP flows, told from samples of their TCP_INFO, without I/O.
 //!
 //! **Invariant: a diagnosis names the counters that it rests on, and says when they do not decide.**
 
@@ -46,7 +46,8 @@ pub fn diagnose(flow: &Flow) -> Option<Diagnosis> {
     Some(Diagnosis { role, limit, confidence, because, bytes, goodput_bps, counters })
 }
 
-/// Returns the diagnosis of each flow that carried something, by its place in `flows`, those with most bytes first. Of a
+/// Returns the diagnosis of each flow that carried something, by its place in `flows`, those with most bytes
+/// first. Of a
 /// connection with both ends among them the sender's is given, with what the receiver knows of its own window.
 pub fn diagnose_all(flows: &[Flow]) -> Vec<(usize, Diagnosis)> {
     let mut found: Vec<(usize, Diagnosis)> =

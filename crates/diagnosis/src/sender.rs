@@ -16,8 +16,10 @@ const BUFFER_ATTRIBUTED: f64 = 0.1;
 /// Goodput of a flow at its pacing rate; the rest is headers, and moments at which it waits for something else.
 const PACED: f64 = 0.85;
 
-/// Share of samples from which on a window that became smaller says that data waits to be read.
+/// Share of samples from which on a window that became smaller says that data waits to be read, and its 10th percentile
+/// as a part of its 90th: a reader that is late now and then takes less off.
 const SHRINKS: f64 = 0.05;
+const STEADY: f64 = 0.97;
 
 /// Share of samples with a closed window from which on nobody reads.
 const CLOSED: f64 = 0.08;
@@ -31,11 +33,12 @@ const FOLLOWING: f64 = 0.1;
 
 /// One that others fill too: a delay that stands, as a part of the least round-trip time, in us, and in segments at the
 /// flow's rate; fewer are its own burst, and less is the hosts'. A long delay may be the smaller part.
-const STANDING_SEGMENTS: f64 = 8.0;
 const STANDING: f64 = 0.35;
 const STANDING_US: f64 = 1400.0;
+const STANDING_SEGMENTS: f64 = 4.0;
 const LONG_STANDING: f64 = 0.12;
 const LONG_STANDING_US: f64 = 4000.0;
+const LONG_STANDING_SEGMENTS: f64 = 8.0;
 
 /// Losses in an episode from which on they are no independent ones, with a window that is so much larger than as many
 /// independent ones would leave.
@@ -102,7 +105,6 @@ fn paced(c: &Counters) -> Option<Answer> {
 fn is_young(c: &Counters) -> bool {
     let grew = |[from, to]: [u64; 2]| to >= 2 * from;
     c.from_its_start
-        && c.in_slow_start
         && c.retransmissions + c.retransmissions_before == 0
         && grew(c.cwnd_packets)
         && c.seconds * 1e6 <= YOUNG_RTTS * c.min_rtt_us
@@ -120,7 +122,7 @@ fn receiver(c: &Counters, rwnd: f64) -> Option<Answer> {
         let because = format!("{limited}; closed in {} of samples", percent(c.window_closed));
         return Some((Limit::ReceivingApplication, Clear, because));
     }
-    if c.window_shrinks >= SHRINKS {
+    if c.window_shrinks >= SHRINKS && low < STEADY * high {
         let sure = if c.window_shrinks >= 2.0 * SHRINKS { Clear } else { Likely };
         let because = format!("{limited}, of {low} to {high} bytes: it shrinks, since data waits to be read");
         return Some((Limit::ReceivingApplication, sure, because));
@@ -155,9 +157,9 @@ fn network(c: &Counters, congestion_control: &str) -> Result<Answer, String> {
     let again = format!("{} sent again", percent_fine(c.retransmitted));
     let paces = congestion_control.starts_with("bbr") || c.bbr_bandwidth_bps.is_some();
     let fills = c.rtt_follows_cwnd >= FOLLOWS && usual >= FOLLOWING;
-    let is_long =
-        usual >= STANDING && delay_us >= STANDING_US || usual >= LONG_STANDING && delay_us >= LONG_STANDING_US;
-    if fills || is_long && segments >= STANDING_SEGMENTS {
+    let stands = usual >= STANDING && delay_us >= STANDING_US && segments >= STANDING_SEGMENTS
+        || usual >= LONG_STANDING && delay_us >= LONG_STANDING_US && segments >= LONG_STANDING_SEGMENTS;
+    if fills || stands {
         let sure = if fills && usual >= 2.0 * FOLLOWING || usual >= 2.0 * STANDING { Clear } else { Likely };
         return Ok((Limit::Queue, sure, format!("{delay}; {again}")));
     }
@@ -194,7 +196,8 @@ fn network(c: &Counters, congestion_control: &str) -> Result<Answer, String> {
 
 /// BBR does not slow down for losses: it is at the rate of the bottleneck, or of a policer.
 fn bbr(c: &Counters, bursts: String, delay: String) -> Answer {
-    // After two intervals of much loss at one rate it paces at that rate, without probes (lt_use_bw, net/ipv4/tcp_bbr.c).
+    // After two intervals of much loss at one rate it paces at that rate, without probes (lt_use_bw,
+    // net/ipv4/tcp_bbr.c).
     let long_term = c.probing < 0.03 && c.retransmissions_before > 0;
     let at_losses_us = c.loss_srtt_us.map_or(0.0, |us| us - c.min_rtt_us);
     let is_queued = at_losses_us >= LOSSES_QUEUED_US && at_losses_us >= LOSSES_QUEUED * c.min_rtt_us;

@@ -3,7 +3,7 @@
 use crate::counters::Counters;
 use serde::Serialize;
 
-/// What keeps a flow from being faster.
+/// The thing that keeps a flow from being faster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -27,7 +27,7 @@ pub enum Limit {
     StartUp,
 }
 
-/// How far the counters lie from another answer.
+/// Distance of the counters from another answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -56,7 +56,7 @@ pub struct Diagnosis {
     pub limit: Option<Limit>,
     /// None with it.
     pub confidence: Option<Confidence>,
-    /// What the answer rests on, or why there is none; a line of text.
+    /// Reason for the answer, or for having none; a line of text.
     pub because: String,
     /// Payload that the flow moved while it was watched, bytes.
     pub bytes: u64,

@@ -132,7 +132,7 @@ impl FlowWatch {
         Ok(())
     }
 
-    /// What was seen, a flow per connection.
+    /// Returns a flow per connection seen.
     pub fn into_flows(self) -> Vec<Flow> {
         self.flows.into_values().collect()
     }
