@@ -12,6 +12,7 @@ __all__ = [
     "BpfError",
     "BpfMap",
     "BpfObject",
+    "ChangeDetector",
     "CompileError",
     "ControlSettings",
     "Emulator",
@@ -34,6 +35,7 @@ __all__ = [
     "compile_cc",
     "congestion_controls",
     "detection_trial",
+    "diagnose_flows",
     "disk_describe",
     "disk_names",
     "disk_replay",
@@ -45,6 +47,7 @@ __all__ = [
     "iscsi_discover",
     "iscsi_memory",
     "kernel_has_struct",
+    "likely_cause",
     "parse_rate",
     "parse_size",
     "parse_span",
@@ -58,6 +61,7 @@ __all__ = [
     "trace_formats",
     "unregister_control",
     "version",
+    "watch_flows",
 ]
 
 version: str
@@ -284,6 +288,12 @@ class _Command(TypedDict):
     given_monotonic_ns: int
     refused: str | None
 
+class _Routers(TypedDict):
+    expired_packets: int
+    too_big_packets: int
+    fragmented_packets: int
+    icmp_messages: int
+
 class _Report(_Counters):
     late_count: int
     late_p50_ns: int | None
@@ -296,6 +306,7 @@ class _Report(_Counters):
     refused_packets: int
     joined_packets: int
     unroutable_packets: int
+    routers: _Routers
     stalls: int
     stalled_ns: int
     cpu_ns: int
@@ -435,6 +446,17 @@ def simulate_path_test(
 
 def detection_trial(spec_json: str) -> _Detection: ...
 
+# Changes of a path.
+
+@final
+class ChangeDetector:
+    def __new__(cls, config_json: str, state_json: str | None = None) -> Self: ...
+    def handle_sample(self, at_s: float, value: float | None) -> str | None: ...
+    def benchmark(self, at_s: float) -> tuple[float, float, float] | None: ...
+    def state(self) -> str: ...
+
+def likely_cause(evidence_json: str) -> str: ...
+
 # Traces and disks.
 
 def check_trace(path: str, format: str) -> BlockTrace: ...
@@ -555,6 +577,92 @@ class LinePort:
     def result(self) -> str: ...
     def take_log(self) -> list[str]: ...
 
+# Path tests over UDP (docs/howto/measure-a-path.md). Outcomes are JSON (crates/path-test/src/estimate.rs).
+
+@final
+class PathSessions:
+    """STAMP sessions to many reflectors, which one thread serves: packets leave and replies are read in `poll` alone.
+
+    `key`: HMAC key of both ends. `packet_bytes`: from the IP header on; 0: the least. `traffic_class`: DSCP and ECN.
+    `delay_ns`: until the first packet. ValueError for a name that nobody knows, OSError where there is no route.
+    """
+
+    def __new__(cls) -> Self: ...
+    def add(
+        self,
+        towards: str,
+        *,
+        key: bytes | None,
+        interval_ns: int,
+        packet_bytes: int = 0,
+        timeout_ns: int = 2_000_000_000,
+        count: int | None = None,
+        traffic_class: int = 0,
+        time_format: str = "ntp",
+        delay_ns: int = 0,
+    ) -> int: ...
+    def remove(self, session: int) -> None: ...
+    def poll(self, timeout_s: float) -> list[dict[str, Any]]:
+        """Return the samples of answered and lost packets as soon as there are some, else [] after the time or a
+        signal: `session`, `sequence`, `sent_unix_ns`, `rtt_ns` (None: lost), `forward_ns` and `reverse_ns` (one-way
+        delays by the estimated clock of the far end), `one_way_error_ns` (their largest error), `forward_ttl`, `ttl`,
+        `jitter_ns` (RFC 3550, of the round trip), `duplicates`, `is_reordered`, `reorder_extent`,
+        `is_forward_reordered`, `clock_stepped`.
+        """
+    def is_done(self) -> bool: ...
+    def state(self, session: int) -> str:
+        """Return JSON: `towards`, `packets`, `bytes`, `fault` (the latest ICMP error or refusal of this host, or null),
+        `clock` {`offset_ns`, `error_ns`, `skew_ppb`, `steps`, `last_step_ns`} of the far end against this host's,
+        `unused`, `lost_forward`.
+        """
+    def close(self) -> None: ...
+
+@final
+class PathSession:
+    def poll(self, timeout_s: float) -> list[dict[str, Any]]: ...
+    def is_done(self) -> bool: ...
+    def state(self) -> str: ...
+    def close(self) -> None: ...
+
+def path_session(
+    towards: str,
+    *,
+    key: bytes | None,
+    interval_ns: int,
+    packet_bytes: int = 0,
+    timeout_ns: int = 2_000_000_000,
+    count: int | None = None,
+    traffic_class: int = 0,
+    time_format: str = "ntp",
+) -> PathSession: ...
+def path_test(
+    test_json: str,
+    wait_for_termination: Callable[[float], bool],
+    progress: Callable[[str], object] | None = None,
+) -> str:
+    """Run the test that `test_json` names and return its outcome as JSON.
+
+    Keys of all tests: `test`, `towards`, `key` (hexadecimal, optional). Those of `stamp`: `count`, `interval_ns`,
+    `packet_bytes`, `timeout_ns`, `traffic_class`, `time_format`; its outcome has `counts` and `stopped`, too. Each
+    `progress` is JSON: {"sample": {...}} or {"train": {"packets", "bytes"}}. ValueError for keys that are wrong,
+    OSError where this host refuses, `Stopped` where an estimator was told to stop.
+    """
+
+def path_test_names() -> list[str]: ...
+@final
+class PathReflector:
+    def __new__(
+        cls,
+        addresses: Sequence[str],
+        *,
+        key: bytes | None = None,
+        is_stateful: bool = True,
+        short_replies: bool = False,
+    ) -> Self: ...
+    def addresses(self) -> list[str]: ...
+    def serve(self, wait_for_termination: Callable[[float], bool]) -> None: ...
+    def counts(self) -> str: ...
+
 # iSCSI on real sockets.
 
 @final
@@ -605,3 +713,17 @@ def fc_port_speeds() -> list[tuple[str, int]]: ...
 def parse_span(text: str) -> int: ...
 def parse_rate(text: str) -> int: ...
 def parse_size(text: str) -> int: ...
+
+# Flows that are there.
+
+def watch_flows(
+    time_ns: int,
+    interval_ns: int,
+    wait_for_termination: Callable[[float], object],
+    *,
+    port: int | None = None,
+    peer: str | None = None,
+    pid: int | None = None,
+    namespace: str | None = None,
+) -> str: ...
+def diagnose_flows(watched_json: str) -> str: ...

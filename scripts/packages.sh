@@ -19,7 +19,8 @@ case "${1:-}" in
     build) packages=(gcc libc6-dev python3-venv make pkg-config libelf-dev zlib1g-dev) ;;
     test)  packages=(clang-16 tshark iproute2 iputils-ping iperf3 libiscsi-bin
            qemu-utils qemu-block-extra tgt curl openssh-client openssh-server sudo vsftpd rsync rclone lftp ns2
-           postgresql mariadb-server-core mariadb-client-core chromium open-isns-server g++ libudt-dev srt-tools) ;;
+           postgresql mariadb-server-core mariadb-client-core chromium open-isns-server g++ libudt-dev srt-tools
+           prometheus) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
     # They build libelf from sources, which a wheel has linked in (NOTICE).
@@ -49,7 +50,7 @@ met() {
 # Packages that bring a daemon, and its service. It is not to run here, now or when the machine starts: tests start
 # their own. (mariadb-server-core brings MariaDB's server without a service.)
 declare -A daemons=([openssh-server]=ssh [vsftpd]=vsftpd [tgt]=tgt [postgresql]=postgresql
-                  [open-isns-server]=isnsd [rsync]=rsync)
+                  [open-isns-server]=isnsd [rsync]=rsync [prometheus]=prometheus)
 
 # Installs a package without letting the maintainer's scripts start anything (policy-rc.d is Debian's way to forbid it).
 install_quietly() {

@@ -36,6 +36,10 @@ MODULES = {
     "gateway": "gateway",
     "fc": "fc",
     "line": "line",
+    "measure": "measure",
+    "diagnose": "diagnose",
+    "monitor": "monitor",
+    "web": "web",
 }
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
 

@@ -73,6 +73,8 @@ def _emit(one: Shown) -> None:
     emit(f"{one.id}  {one.what}  {one.of}  for {duration(one.age_s)}")
     for namespace, address, sent, received in one.hosts:
         emit(f"  {namespace}  {address}  {pluralize(sent, 'packet')} sent, {pluralize(received, 'packet')} received")
+    for name, address in one.routers:
+        emit(f"  router {name}  {address}")
     for line in one.remarks:
         emit(f"  {line}")
 

@@ -8,30 +8,20 @@ that carry elephan's first line are ever written over or removed.**
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from elephan.congestion_control import CongestionControl, find
-from elephan.errors import InputError, RunError
+from elephan.errors import InputError
 from elephan.kernel.control import Removed, chosen, unload, values_of
 from elephan.kernel.deployment import exact
 from elephan.kernel.maps import MARK, loaded
 from elephan.kernel.names import kernel_name, named
+from elephan.kernel.systemd import BOOTED, UNITS, WANTED_BY, command_line, plain, quoted, systemctl, verify
 
-UNITS = Path("etc/systemd/system")
-WANTED_BY = "multi-user.target"
 PREFIX = "elephan-cc-"
 FIRST_LINE = "# Written by `elephan kernel enable`; `elephan kernel disable` removes it."
-CODE = "from elephan.cli import main; main()"
-"""The command where it is installed without a script."""
-
-BOOTED = Path("/run/systemd/system")
-"""Is there where systemd is the machine's manager (sd_booted(3))."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +57,7 @@ def enable(
         raise InputError(f"--root {root}: a folder that holds a system's files")
     if default:
         _be_only_default(place)
-    _verify(unit_name(name), text)
+    verify(unit_name(name), text)
     link = place.parent / f"{WANTED_BY}.wants" / place.name
     changed = before != text or not link.is_symlink()
     try:
@@ -83,8 +73,8 @@ def enable(
         raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
     started = False
     if root is None and BOOTED.is_dir():
-        _systemctl("daemon-reload")
-        _systemctl("restart" if changed else "start", place.name)
+        systemctl("daemon-reload")
+        systemctl("restart" if changed else "start", place.name)
         started = True
     return Enabled(name, place, changed, started)
 
@@ -133,8 +123,8 @@ def disable(what: str, root: Path | None = None) -> Disabled:
     removed = unload(name) if root is None and named(name, loaded()) else None
     if was and running:
         # This call has already done the work of the unit's stop command.
-        _systemctl("stop", place.name)
-        _systemctl("daemon-reload")
+        systemctl("stop", place.name)
+        systemctl("daemon-reload")
     return Disabled(name, place if was else None, removed)
 
 
@@ -146,16 +136,16 @@ def unit_name(name: str) -> str:
 def unit_text(name: str, words: Sequence[str], default: bool) -> str:
     """Return the unit that runs `elephan kernel load WORDS`."""
     command = command_line()
-    load = _quoted([*command, "kernel", "load", *words])
-    take_out = _quoted([*command, "kernel", "unload", name])
+    load = quoted([*command, "kernel", "load", *words])
+    take_out = quoted([*command, "kernel", "unload", name])
     lines = [
         FIRST_LINE,
         "[Unit]",
-        f"Description=congestion control {_plain(' '.join(words))} in the kernel, as {name}",
+        f"Description=congestion control {plain(' '.join(words))} in the kernel, as {name}",
         # Connections that begin before it is there have another one.
         "Wants=network-pre.target",
         "Before=network-pre.target",
-        f"RequiresMountsFor={_quoted(command[:1])}",
+        f"RequiresMountsFor={quoted(command[:1])}",
         "",
         "[Service]",
         "Type=oneshot",
@@ -163,21 +153,13 @@ def unit_text(name: str, words: Sequence[str], default: bool) -> str:
         # One that was loaded by hand meanwhile, perhaps with other parameters.
         f"ExecStartPre=-{take_out}",
         f"ExecStart={load}",
-        *([f"ExecStart={_quoted([*command, 'kernel', 'default', name, '--host'])}"] if default else []),
+        *([f"ExecStart={quoted([*command, 'kernel', 'default', name, '--host'])}"] if default else []),
         f"ExecStop=-{take_out}",
         "",
         "[Install]",
         f"WantedBy={WANTED_BY}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def command_line() -> list[str]:
-    """Return the absolute command that runs this elephan: the script that was called, or the one beside Python."""
-    for script in (Path(sys.argv[0]).absolute(), Path(sys.executable).parent / "elephan"):
-        if script.name == "elephan" and script.is_file() and os.access(script, os.X_OK):
-            return [str(script)]
-    return [sys.executable, "-c", CODE]
 
 
 def _words(cc: CongestionControl, variant: str, values: dict[str, int], restricted: bool) -> list[str]:
@@ -201,38 +183,3 @@ def _kernel_name_of(what: str) -> str:
 def _need_root(what: str, root: Path | None) -> None:
     if root is None and os.geteuid() != 0:
         raise InputError(f"elephan kernel {what} needs root: it writes below /{UNITS}")
-
-
-def _quoted(words: Sequence[str]) -> str:
-    """Return words as one line of a unit (systemd.service(5), COMMAND LINES)."""
-    return " ".join(_word(word) for word in words)
-
-
-def _word(word: str) -> str:
-    text = word.replace("%", "%%").replace("$", "$$").replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"' if not word or set(text) & set(" \t'\";\\()") else text
-
-
-def _plain(text: str) -> str:
-    return text.replace("%", "%%").replace("\n", " ")
-
-
-def _verify(name: str, text: str) -> None:
-    """Let systemd-analyze, if it is there, check a unit before it is written. Raises `InputError` with its words."""
-    program = shutil.which("systemd-analyze")
-    if program is None:
-        return
-    with tempfile.TemporaryDirectory(prefix="elephan-unit-") as folder:
-        unit = Path(folder) / name
-        unit.write_text(text)
-        words = [program, "verify", "--man=no", "--recursive-errors=no", str(unit)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise InputError(f"systemd-analyze refuses {name}: {' '.join(done.stderr.split())}")
-
-
-def _systemctl(*words: str) -> None:
-    command = ["systemctl", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
-    if done.returncode != 0:
-        raise RunError(f"systemctl {' '.join(words)}: {' '.join(done.stderr.split())}")

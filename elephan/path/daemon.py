@@ -48,6 +48,8 @@ class Shown:
     """Namespace, address, packets sent and packets received so far."""
     remarks: tuple[str, ...] = ()
     """Lines about its congestion control."""
+    routers: tuple[tuple[str, str], ...] = ()
+    """Name and address of each router from the sender to the receiver."""
 
 
 def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
@@ -102,7 +104,9 @@ def show() -> list[Shown]:
             hosts.append((name, str(address), int(counters["tx"]["packets"]), int(counters["rx"]["packets"])))
         age_s = max(0.0, time.time() - float(facts.get("since_s", 0)))
         remarks = tuple(map(str, facts.get("remarks", [])))
-        found.append(Shown(run, str(facts.get("what", "")), str(facts.get("of", "")), age_s, tuple(hosts), remarks))
+        routers = tuple((str(name), str(address)) for name, address in facts.get("routers", []))
+        what, of = str(facts.get("what", "")), str(facts.get("of", ""))
+        found.append(Shown(run, what, of, age_s, tuple(hosts), remarks, routers))
     return sorted(found, key=lambda shown: -shown.age_s)
 
 
@@ -150,7 +154,8 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
         open_path(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
         congestion.as_default(path.place, spec) as control,
     ):
-        path.place.note_facts({"remarks": [line for line in (control, remark) if line]})
+        remarks = [line for line in (control, remark) if line]
+        path.place.note_facts({"remarks": remarks, "routers": testbed.routers_between(spec)})
         path.start(spec)
         print(json.dumps({"id": path.place.id}), flush=True)
         if os.read(sys.stdin.fileno(), len(STAY)) != STAY:

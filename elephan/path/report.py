@@ -97,6 +97,8 @@ class Report:
             lines.append(f"  {self.core['joined_packets']} packets, late already, were handed over joined with others")
         if self.core["unroutable_packets"]:
             lines.append(f"  {self.core['unroutable_packets']} packets had an address that the path does not lead to")
+        if line := self._routers():
+            lines.append(f"  {line}")
         missed = [str(number) for number, time_s in enumerate(self.core["event_times_s"], 1) if time_s is None]
         if missed:
             lines.append(f"  events that never happened: {', '.join(missed)}")
@@ -104,6 +106,16 @@ class Report:
         if faults:
             lines += [DISHONOURED, *(f"  {fault}" for fault in faults)]
         return "\n".join(lines)
+
+    def _routers(self) -> str:
+        routers = self.core["routers"]
+        words = {
+            "expired_packets": "had no time to live left",
+            "too_big_packets": "were too big for a link",
+            "fragmented_packets": "were fragmented",
+        }
+        found = [f"{routers[key]} packets {what}" for key, what in words.items() if routers[key]]
+        return f"routers: {', '.join(found)}; {routers['icmp_messages']} ICMP messages" if found else ""
 
     def _late(self) -> str:
         if not self.core["late_count"]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.path import congestion, netem, report, simulated
-from elephan.path.testbed import ADDRESSES, Host, Site
+from elephan.path.testbed import ADDRESSES, Host, Site, routers
 from elephan.record import canonical_json
 from elephan.run_spec.types import RunSpec
 from elephan.scenario import load
@@ -111,9 +111,20 @@ def _network(spec: RunSpec) -> list[Any]:
 def ends_of(spec: RunSpec) -> list[Host]:
     """Return the two hosts at the ends of the first flow."""
     flow = spec["flows"][0]
-    mtu_bytes = flow["transport"]["mtu_bytes"]
-    nodes = (flow["source"], flow["destination"])
-    return [Host(address, node, mtu_bytes) for address, node in zip(ADDRESSES, nodes, strict=True)]
+    ends = [(flow["source"], flow["route"]), (flow["destination"], flow["return_route"])]
+    return [
+        Host(address, node, _device_mtu(spec, route)) for address, (node, route) in zip(ADDRESSES, ends, strict=True)
+    ]
+
+
+def _device_mtu(spec: RunSpec, route: Sequence[int]) -> int:
+    """Return the MTU of a host's device, bytes: that of its first link, unless the flow has a smaller one of its
+    own.
+    """
+    own = spec["flows"][0]["transport"]["mtu_bytes"]
+    links = [spec["links"][link] for link in route]
+    told = [link["mtu_bytes"] for link in links if "mtu_bytes" in link]
+    return own if not told or own < min(told) else told[0]
 
 
 def two_ended(spec: RunSpec, place: Site) -> dict[str, Any]:
@@ -123,4 +134,4 @@ def two_ended(spec: RunSpec, place: Site) -> dict[str, Any]:
         {"from": 0, "to": 1, "links": flow["route"]},
         {"from": 1, "to": 0, "links": flow["return_route"]},
     ]
-    return {"hosts": place.plan(), "flows": [], "routes": routes, "emulator": {}}
+    return {"hosts": place.plan(), "flows": [], "routes": routes, "routers": routers(spec), "emulator": {}}

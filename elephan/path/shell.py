@@ -45,11 +45,13 @@ def run(
             if say is not None:
                 say(line)
         path.start(spec)
-        code = _run_there(path.place, words, signalled)
+        code = _run_there(path.place, words, signalled, testbed.routers_between(spec))
         return code, path.stop(spec)
 
 
-def _run_there(place: testbed.Site, words: list[str], signalled: _Signalled) -> int:
+def _run_there(
+    place: testbed.Site, words: list[str], signalled: _Signalled, routers: Sequence[tuple[str, str]]
+) -> int:
     near, far = place.names
     own, other = testbed.ADDRESSES
     environment = os.environ | {
@@ -58,6 +60,7 @@ def _run_there(place: testbed.Site, words: list[str], signalled: _Signalled) -> 
         "ELEPHAN_PATH_FAR": other,
         "ELEPHAN_PATH_NEAR_NETNS": near,
         "ELEPHAN_PATH_FAR_NETNS": far,
+        "ELEPHAN_PATH_ROUTERS": " ".join(address for _, address in routers),
     }
     if signalled.by is not None:
         return 128 + signalled.by  # Before there was a program.

@@ -23,6 +23,7 @@ from elephan import run_lock
 from elephan.congestion_control.verify import CAPABILITIES, effective_capabilities
 from elephan.errors import InputError, RunError
 from elephan.network_namespace import within
+from elephan.run_spec.types import RunSpec
 
 MARK = "elephan"
 NAMESPACES = Path("/run/netns")
@@ -47,6 +48,31 @@ PATIENCE_S = 2.0
 def address(number: int) -> str:
     """Return the address of host `number` of a run."""
     return f"198.18.{1 + number // 250}.{1 + number % 250}"
+
+
+def router_address(node: int) -> str:
+    """Return the address of the router at node `node` of a specification: the upper half of NETWORK."""
+    return f"198.19.{node // 250}.{1 + node % 250}"
+
+
+def routers(spec: RunSpec) -> list[dict[str, Any]]:
+    """Return the routers of a network as crates/kernel/src/plan.rs has them.
+
+    Any node may be one, where packets pass it, but for the adapter of a host that takes time for packets.
+    """
+    nodes = spec["nodes"]
+    return [
+        {"node": number, "address": router_address(number)}
+        for number, name in enumerate(nodes)
+        if f"{name}.host" not in nodes
+    ]
+
+
+def routers_between(spec: RunSpec) -> list[tuple[str, str]]:
+    """Return name and address of the routers that the first flow's data passes, in order."""
+    known = {router["node"] for router in routers(spec)}
+    passed = [spec["links"][link]["to"] for link in spec["flows"][0]["route"][:-1]]
+    return [(spec["nodes"][node], router_address(node)) for node in passed if node in known]
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from elephan.report.load_figure import load_figures
 from elephan.report.management import Managed, managed_of
 from elephan.report.metrics import LINKS
 from elephan.report.point_table import table_of
-from elephan.report.points import points_of
+from elephan.report.points import Point, points_of
 from elephan.report.table import Table
 from elephan.store.files import write_atomically
 
@@ -80,6 +80,52 @@ def breakable(label: str) -> Markup:
     return Markup(re.sub(r"([(_,])", r"\1<wbr>", str(escape(label))))
 
 
+@dataclass(frozen=True)
+class _Content:
+    """All that a report shows, before it is drawn."""
+
+    points: Sequence[Point]
+    headline: Headline | None
+    distributions: list[Panel]
+    panels: list[Panel]
+    sweeps: list[SweepFigure | LoadFigure]
+
+    @classmethod
+    def of(cls, records: Sequence[Record], load: Loader) -> _Content:
+        points = points_of(records)
+        colours = Colours()
+        # First, so that the colours of the headline's bars are those of the congestion controls in every figure.
+        headline = headline_of(points, colours)
+        distributions = distribution_panels(points, colours)
+        panels = panels_of(points, load, colours)
+        return cls(
+            points, headline, distributions, panels, [*load_figures(points, colours), *sweep_figures(points, colours)]
+        )
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the figures by the names of their files."""
+        found: dict[str, Figure] = {}
+        for group in (self.distributions, self.panels):
+            for panel in group:
+                for figure in panel.figures:
+                    found[f"{panel.slug}-{figure.key}" if len(group) > 1 else figure.key] = figure
+        return found | {sweep.key: sweep for sweep in self.sweeps}
+
+    def page(self, records: Sequence[Record], load: Loader, drawn: dict[int, str]) -> str:
+        """Return the page; `drawn` has each figure's drawing by the figure's `id`."""
+        return render(
+            records,
+            table_of(records),
+            self.headline,
+            self.distributions,
+            self.panels,
+            self.sweeps,
+            drawn,
+            len(self.points),
+            managed_of(records, load),
+        )
+
+
 def write_report(
     records: Sequence[Record], load: Loader, folder: Path, on_progress: OnProgress | None = None
 ) -> Written:
@@ -87,19 +133,8 @@ def write_report(
 
     `on_progress` receives how many of how many figures are drawn.
     """
-    points = points_of(records)
-    colours = Colours()
-    # First, so that the colours of the headline's bars are those of the congestion controls in every figure.
-    headline = headline_of(points, colours)
-    distributions = distribution_panels(points, colours)
-    panels = panels_of(points, load, colours)
-    sweeps: list[SweepFigure | LoadFigure] = [*load_figures(points, colours), *sweep_figures(points, colours)]
-    figures: dict[str, Figure] = {}
-    for group in (distributions, panels):
-        for panel in group:
-            for figure in panel.figures:
-                figures[f"{panel.slug}-{figure.key}" if len(group) > 1 else figure.key] = figure
-    figures |= {sweep.key: sweep for sweep in sweeps}
+    content = _Content.of(records, load)
+    figures = content.figures()
     images = []
     drawn: dict[int, str] = {}
     for number, (name, item) in enumerate(figures.items()):
@@ -107,11 +142,16 @@ def write_report(
             on_progress(number, len(figures))
         images.append(_write_image(folder / f"{name}.png", draw.png(item)))
         drawn[id(item)] = draw.svg(item, f"f{number}")
-    managed = managed_of(records, load)
-    page = render(records, table_of(records), headline, distributions, panels, sweeps, drawn, len(points), managed)
     html = folder / "report.html"
-    write_atomically(html, page.encode())
+    write_atomically(html, content.page(records, load, drawn).encode())
     return Written(html, tuple(images))
+
+
+def page_of(records: Sequence[Record], load: Loader) -> str:
+    """Return the report's page alone."""
+    content = _Content.of(records, load)
+    drawn = {id(item): draw.svg(item, f"f{number}") for number, item in enumerate(content.figures().values())}
+    return content.page(records, load, drawn)
 
 
 def _write_image(path: Path, content: bytes) -> Path:
@@ -182,10 +222,10 @@ LEDGER_HEADS = ("at", "flow", "what")
 """Columns of a manager's ledger that name the row."""
 
 
-def ledger_table(item: Managed, name: str) -> Markup:
-    """Return the table of a manager's ledger for the page."""
+def ledger_table(item: Managed, name: str, nonce: str = "") -> Markup:
+    """Return the table of a manager's ledger for the page; `nonce` as `html_table.html` takes it."""
     heads = [Head(head, text, of_row=head in LEDGER_HEADS) for head, text in item.heads]
-    return html_table.html(name, heads, [Line(tuple(Cell(text) for text in row)) for row in item.rows])
+    return html_table.html(name, heads, [Line(tuple(Cell(text) for text in row)) for row in item.rows], nonce)
 
 
 def links_table(record: Record) -> Markup:

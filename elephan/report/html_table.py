@@ -57,8 +57,8 @@ class Line:
     """Class of the row."""
 
 
-def html(name: str, heads: Sequence[Head], lines: Sequence[Line]) -> Markup:
-    """Return the table; `name` is unique in its page."""
+def html(name: str, heads: Sequence[Head], lines: Sequence[Line], nonce: str = "") -> Markup:
+    """Return the table; `name` is unique in its page; `nonce` is that of a page whose policy asks for one."""
     from markupsafe import Markup, escape
 
     lying_px = sum(_width(head, [line.cells[index] for line in lines]) for index, head in enumerate(heads))
@@ -74,7 +74,7 @@ def html(name: str, heads: Sequence[Head], lines: Sequence[Line]) -> Markup:
     long = [any(len(line.cells[index].text) > BREAK_CHARS for line in lines) for index in range(len(heads))]
     body = "".join(_row(line, heads, long) for line in lines)
     return Markup(
-        f"<style>{style}</style>"
+        f"<style{f' nonce={nonce!r}' if nonce else ''}>{style}</style>"
         f'<div class="fit"><table id="{escape(name)}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 

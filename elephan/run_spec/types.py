@@ -695,6 +695,7 @@ LinkSpec = TypedDict(
         "from": int,
         "jitter": JitterSpec | None,
         "loss": LossSpec,
+        "mtu_bytes": NotRequired[int],
         "name": str,
         "policer": NotRequired[PolicerSpec],
         "queue": QueueSpec,

@@ -93,14 +93,14 @@ def text() -> str:
     headings = {model: heading for heading, model in _SECTIONS} | _ELSEWHERE
     missing = models.keys() - headings.keys()
     assert not missing, f"models without a section in the reference: {sorted(missing)}"
-    parts = [_section("Top level", generated, headings)]
+    parts = [section("Top level", generated, headings)]
     group = ""
     for heading, model in _SECTIONS:
         if _group(heading) not in ("", group):
             parts.append(_forms(_group(heading), models, headings))
         group = _group(heading)
         shared = _shared(group, models) if group else set()
-        parts.append(_section(heading, models[model], headings, shared))
+        parts.append(section(heading, models[model], headings, shared))
     return (
         _TEXT.read_text(encoding="utf-8")
         .replace("<!-- keys -->\n", "\n".join(parts))
@@ -128,7 +128,8 @@ def _forms(group: str, models: dict[str, Any], headings: dict[str, str]) -> str:
     return "\n".join([f"### {group}", *(["", "Every form has:", "", *items] if items else [])]) + "\n"
 
 
-def _section(heading: str, model: dict[str, Any], headings: dict[str, str], shared: Set[str] = frozenset()) -> str:
+def section(heading: str, model: dict[str, Any], headings: dict[str, str], shared: Set[str] = frozenset()) -> str:
+    """Return the section of a table: what it is, and each key with type, default and meaning."""
     required = set(model.get("required", []))
     properties = model["properties"]
     fixed = [

@@ -26,13 +26,13 @@ def schema() -> dict[str, Any]:
     """The schema, JSON Schema 2020-12. `x-type` names a quantity's type as docs/reference/scenario.md does."""
     tables = {table.__name__: table for table in _tables(Table)}
     definitions: dict[str, Any] = {}
-    generated = _schema_of(Document, tables, definitions)
-    generated = _without_null({"$defs": dict(sorted(definitions.items())), **generated})
+    generated = schema_of(Document, tables, definitions)
+    generated = without_null({"$defs": dict(sorted(definitions.items())), **generated})
     generated["title"] = "elephan scenario"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **generated}
 
 
-def _schema_of(table: type[Table], tables: dict[str, type[Table]], definitions: dict[str, Any]) -> dict[str, Any]:
+def schema_of(table: type[Table], tables: dict[str, type[Table]], definitions: dict[str, Any]) -> dict[str, Any]:
     """The schema of a table; those of the tables inside it go to `definitions`."""
     generated = table.model_json_schema(by_alias=True)
     properties = generated["properties"]
@@ -52,7 +52,7 @@ def _schema_of(table: type[Table], tables: dict[str, type[Table]], definitions: 
             return node
         if inner not in definitions:
             definitions[inner] = {}
-            definitions[inner] = _schema_of(tables[inner], tables, definitions)
+            definitions[inner] = schema_of(tables[inner], tables, definitions)
         return {"$ref": f"#/$defs/{inner}", **node}
 
     result: dict[str, Any] = with_references(generated)
@@ -88,13 +88,13 @@ def _docstrings(module: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def _without_null(node: Any) -> Any:
+def without_null(node: Any) -> Any:
     """TOML has no null: a key that may be absent is just not required."""
     if isinstance(node, list):
-        return [_without_null(item) for item in node]
+        return [without_null(item) for item in node]
     if not isinstance(node, dict):
         return node
-    node = {key: _without_null(item) for key, item in node.items() if not _says_nothing(key, item)}
+    node = {key: without_null(item) for key, item in node.items() if not _says_nothing(key, item)}
     choices = node.get("anyOf")
     if isinstance(choices, list) and {"type": "null"} in choices:
         rest = [choice for choice in choices if choice != {"type": "null"}]

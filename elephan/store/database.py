@@ -50,6 +50,8 @@ class Filter:
     """Parameters with their value as text."""
     newest: int | None = None
     """At most so many, newest first."""
+    metric: str | None = None
+    """Runs that have this metric."""
 
 
 @dataclass(frozen=True)
@@ -523,6 +525,9 @@ def _fitting(columns: str, which: Filter) -> tuple[str, dict[str, Any]]:
     for number, (name, value) in enumerate(which.parameters.items()):
         conditions.append(f"id in (select run_id from parameter where name = :name{number} and value = :value{number})")
         values |= {f"name{number}": name, f"value{number}": value}
+    if which.metric is not None:
+        conditions.append("id in (select run_id from metric where name = :metric)")
+        values["metric"] = which.metric
     query = f"select {columns} from run"
     if conditions:
         query += f" where {' and '.join(conditions)}"

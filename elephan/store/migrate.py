@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from elephan.errors import StoreError
 from elephan.store.place import Place
-from elephan.store.revision import ADDED, HEAD, RENAMED, REVISIONS
+from elephan.store.revision import ADDED, HEAD, RENAMED, REVISIONS, TABLES
 from elephan.store.schema import Base, RunRow
 from elephan.store.sql import Fault, engine_of
 from elephan.units import pluralize
@@ -127,6 +127,8 @@ def _without_revision(runs: int, found: dict[str, set[str]], has_version_table: 
                 f"{text}. They are those of revision {number}: make a copy of the database, then tell it so in SQL: "
                 f"{make}insert into alembic_version values ('{number}')"
             )
+        for name in TABLES.get(number, ()):
+            del columns[name]
         for name, added in ADDED.get(number, {}).items():
             columns[name] = columns[name] - added
         for name, renamed in RENAMED.get(number, {}).items():

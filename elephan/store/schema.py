@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Float, ForeignKey, Index, Integer, String, Text
+from sqlalchemy import BigInteger, Float, ForeignKey, Index, Integer, String, Text
 from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -68,3 +68,77 @@ class ParameterRow(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str] = mapped_column(String(NAME), primary_key=True)
     value: Mapped[str] = mapped_column(LongText)
+
+
+class MonitorPathRow(Base):
+    """A path that a monitor watches. Its id is made of the names (`elephan.monitor.tables.path_id`)."""
+
+    __tablename__ = "monitor_path"
+    __table_args__ = (TEXT_OPTIONS,)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    monitor: Mapped[str] = mapped_column(String(NAME))
+    name: Mapped[str] = mapped_column(String(NAME))
+    settings: Mapped[str] = mapped_column(LongText)
+    """The path's table of the monitor's file, as JSON."""
+    created: Mapped[str] = mapped_column(String(32))
+    state: Mapped[str] = mapped_column(String(16))
+    """`running`, or `paused` when its monitor has ended in order."""
+    changed: Mapped[int] = mapped_column(BigInteger)
+    """Time of the newest row of this path in any table, Unix ns."""
+
+
+def _path_key(primary_key: bool = False) -> Mapped[int]:
+    return mapped_column(BigInteger, ForeignKey("monitor_path.id", ondelete="CASCADE"), primary_key=primary_key)
+
+
+class MonitorSummaryRow(Base):
+    """Samples of a minute, an hour or a day. `count` are those that arrived; values are in the quantity's unit."""
+
+    __tablename__ = "monitor_summary"
+    __table_args__ = ({**TEXT_OPTIONS, "sqlite_with_rowid": False},)
+
+    path_id: Mapped[int] = _path_key(primary_key=True)
+    quantity: Mapped[str] = mapped_column(String(64), primary_key=True)
+    seconds: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    count: Mapped[int] = mapped_column(Integer)
+    lost: Mapped[int] = mapped_column(Integer)
+    min: Mapped[float | None] = mapped_column(Float(53))
+    p05: Mapped[float | None] = mapped_column(Float(53))
+    p50: Mapped[float | None] = mapped_column(Float(53))
+    p95: Mapped[float | None] = mapped_column(Float(53))
+    max: Mapped[float | None] = mapped_column(Float(53))
+    mean: Mapped[float | None] = mapped_column(Float(53))
+
+
+class MonitorOutcomeRow(Base):
+    """The outcome of a path test, as JSON."""
+
+    __tablename__ = "monitor_outcome"
+    __table_args__ = (Index("monitor_outcome_path", "path_id", "test", "at"), TEXT_OPTIONS)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    path_id: Mapped[int] = _path_key()
+    test: Mapped[str] = mapped_column(String(32))
+    at: Mapped[float] = mapped_column(Float(53))
+    outcome: Mapped[str] = mapped_column(LongText)
+
+
+class MonitorAlertRow(Base):
+    """A change of a path that somebody was told of; `ended` is null while it lasts. Times are Unix s."""
+
+    __tablename__ = "monitor_alert"
+    __table_args__ = (Index("monitor_alert_path", "path_id", "found"), TEXT_OPTIONS)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    path_id: Mapped[int] = _path_key()
+    quantity: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(String(32))
+    since: Mapped[float] = mapped_column(Float(53))
+    found: Mapped[float] = mapped_column(Float(53))
+    ended: Mapped[float | None] = mapped_column(Float(53))
+    text: Mapped[str] = mapped_column(LongText)
+    evidence: Mapped[str] = mapped_column(LongText)
+    cause: Mapped[str | None] = mapped_column(String(NAME))
+    forecast: Mapped[str] = mapped_column(LongText)

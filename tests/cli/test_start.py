@@ -50,6 +50,8 @@ COMMANDS = {
     "cc": ARGUMENTS | MODELS | TABLES,
     "results list": ARGUMENTS | MODELS | TABLES | STORE,
     "run small.toml --no-report": ARGUMENTS | MODELS | TABLES | SERIES | STORE,
+    "web --help": ARGUMENTS | MODELS,
+    "web token list --tokens tokens.json": ARGUMENTS | MODELS,
 }
 
 NEVER = {
@@ -66,6 +68,7 @@ NEVER = {
         "disks",
     ],
     "cc": ["scenario", "store", "backends", "compare"],
+    "web --help": ["web", "store", "record", "report"],
     "run small.toml --no-report": ["store.schema", "store.migrate", "report.html", "report.draw", "compare", "papers"],
 }
 
@@ -89,6 +92,8 @@ def loaded(folder: Path, command: str) -> tuple[set[str], set[str]]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_loads_only_what_it_needs(tmp_path: Path, command: str) -> None:
     (tmp_path / "small.toml").write_text(SCENARIO)
+    (tmp_path / "tokens.json").write_text('{"tokens": []}')
+    (tmp_path / "tokens.json").chmod(0o600)
     # The store is made by the first command, which takes SQLAlchemy and Alembic.
     loaded(tmp_path, "results list")
     packages, own = loaded(tmp_path, command)

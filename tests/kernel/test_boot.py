@@ -14,7 +14,7 @@ import pytest
 
 from elephan.cli.main import call
 from elephan.errors import InputError
-from elephan.kernel import boot, loaded
+from elephan.kernel import boot, loaded, systemd
 
 Elephan = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -95,7 +95,7 @@ def test_the_unit_runs_the_command_that_was_called(tmp_path: Path, monkeypatch: 
     """A script under ~/.local/bin is not beside its interpreter."""
     monkeypatch.setattr(sys, "argv", ["-c"])
     script = Path(sys.executable).parent / "elephan"
-    assert boot.command_line() == ([str(script)] if script.exists() else [sys.executable, "-c", boot.CODE])
+    assert boot.command_line() == ([str(script)] if script.exists() else [sys.executable, "-c", systemd.CODE])
     called = tmp_path / "bin" / "elephan"
     called.parent.mkdir()
     called.write_text("#!/bin/sh\n")

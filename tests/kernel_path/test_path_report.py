@@ -32,6 +32,7 @@ CORE: dict[str, Any] = {
     "stalls": 0,
     "stalled_ns": 0,
     "unroutable_packets": 0,
+    "routers": {"expired_packets": 0, "too_big_packets": 0, "fragmented_packets": 0, "icmp_messages": 0},
     "cpu_ns": 10,
     "elapsed_ns": 100,
     "precedence": True,

@@ -3,7 +3,8 @@
 //! It takes requests as frames on standard input and answers on standard output ([docs/design/agent.md]); says what
 //! its host is ([`check`]); runs one end of a specification by the crate `kernel` ([`run`]); sets sysctls and registers
 //! controls for a run, and undoes it ([`journal`], [`guard`]); gives programs folders and files ([`site`]), and runs
-//! them apart from the host ([`apart`]); measures the CPU time of packets ([`host_cost`]). It does not parse scenarios,
+//! them apart from the host ([`apart`]); measures the CPU time of packets ([`host_cost`]); reflects and makes
+//! path tests ([`reflect`]). It does not parse scenarios,
 //! store results, keep anything between two sessions.
 //!
 //! **Invariant: when it has ended, however it ended, its host is as it was.**
@@ -28,6 +29,7 @@ mod journal;
 mod output;
 mod ports;
 mod probe;
+mod reflect;
 mod rights;
 mod run;
 mod session;

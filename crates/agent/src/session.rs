@@ -9,6 +9,7 @@ use crate::input::{self, Heard, Input, Request};
 use crate::journal;
 use crate::output::Output;
 use crate::probe::{Echo, Probe};
+use crate::reflect::{Measure, Reflect};
 use crate::run::Run;
 use crate::site::{PlaceKeys, Site};
 use crate::site_files::{DigestKeys, Prepare};
@@ -152,6 +153,14 @@ impl Session {
             },
             "cost" if self.greeted && self.run.is_none() => match request.keys::<Cost>() {
                 Ok(cost) => return self.start(id, move |output, stop| cost.execute(id, output, stop)),
+                Err(error) => Err(error),
+            },
+            "reflect" if self.greeted && self.run.is_none() => match request.keys::<Reflect>() {
+                Ok(reflect) => return self.start(id, move |output, stop| reflect.execute(id, output, stop)),
+                Err(error) => Err(error),
+            },
+            "measure" if self.greeted && self.run.is_none() => match request.keys::<Measure>() {
+                Ok(measure) => return self.start(id, move |_, stop| measure.execute(stop)),
                 Err(error) => Err(error),
             },
             _ => self.answer(request),

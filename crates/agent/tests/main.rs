@@ -3,6 +3,7 @@
 mod changes;
 mod common;
 mod costs;
+mod measures;
 mod probes;
 mod protocol;
 mod runs;

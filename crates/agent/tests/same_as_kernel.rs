@@ -56,6 +56,7 @@ fn host_plan(hosts: &[HostSpec; 2], with_flow: bool) -> HostPlan {
         hosts: hosts.to_vec(),
         flows: if with_flow { vec![flow] } else { vec![] },
         routes: vec![route(0, 1, 0), route(1, 0, 1)],
+        routers: vec![],
         emulator: EmulatorPlan::default(),
     }
 }

@@ -7,8 +7,20 @@ use units::{Rate, Span};
 /// The link crate's form of `spec`.
 pub fn link_config(spec: &LinkSpec) -> LinkConfig {
     // Its place is the network's.
-    let LinkSpec { name: _, from: _, to: _, rate_bps, delay_ns, queue, loss, jitter, policer, framing, batching } =
-        spec;
+    let LinkSpec {
+        name: _,
+        from: _,
+        to: _,
+        rate_bps,
+        delay_ns,
+        queue,
+        loss,
+        jitter,
+        policer,
+        framing,
+        batching,
+        mtu_bytes: _,
+    } = spec;
     LinkConfig {
         rate: Rate(*rate_bps),
         framing: framing.map(framing_of).unwrap_or_default(),

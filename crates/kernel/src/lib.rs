@@ -13,6 +13,7 @@
 mod clock;
 mod emulator;
 mod error;
+mod icmp;
 mod namespace;
 mod outcome_record;
 mod packet;
@@ -34,10 +35,10 @@ mod traffic;
 mod tun;
 
 pub use clock::{monotonic_ns, Clock};
-pub use emulator::{CarrierCounters, Direction, Emulator, EmulatorReport, IssuedCommand};
+pub use emulator::{CarrierCounters, Direction, Emulator, EmulatorReport, IssuedCommand, RouterCounters};
 pub use error::KernelError;
 pub use outcome_record::{NamedMetrics, OutcomeRecord};
-pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, ProgramPlan, RoutePlan};
+pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, ProgramPlan, RoutePlan, RouterPlan};
 pub use program_end_plan::ProgramEndPlan;
 pub use receive::{Received, Receiver};
 pub use remote_plan::{ReceivePlan, SendPlan};
@@ -45,5 +46,5 @@ pub use run::{run, Carrier};
 pub use send::{connect, Connected, PathFound, Sent};
 pub use socket_plan::SocketPlan;
 pub use token::Token;
-pub use traffic::{EndReport, SegmentCounts, SEARCHED};
+pub use traffic::{EndReport, FlowSelection, FlowWatch, SegmentCounts, SEARCHED};
 pub use tun::{Tun, TunError};

@@ -1,6 +1,6 @@
 //! Packets inside the emulator: their bytes stay where they were read, a token crosses the link model.
 
-use crate::segment::{mark, Cut, HEADERS, MOST, PREFIX};
+use crate::segment::{complete_checksum, Cut, HeaderChange, HEADERS, MOST, PREFIX};
 use crate::tun::Tun;
 use experiment::BackgroundPacket;
 use std::num::NonZeroU32;
@@ -14,6 +14,8 @@ pub(crate) struct Token {
     part: u16,
     ect: bool,
     ce: bool,
+    /// Time to live; of a packet without content: without meaning.
+    ttl: u8,
     /// Up to 65,535, an IP packet's most.
     bytes: u32,
     hop: u32,
@@ -46,14 +48,46 @@ impl Token {
 
     /// Returns true if `next` was cut from the same packet just behind this one, so that both can be joined again.
     pub fn is_followed_by(&self, next: &Token) -> bool {
-        self.slot == next.slot && self.part + 1 == next.part && self.ce == next.ce
+        self.slot == next.slot && self.part + 1 == next.part && self.change() == next.change()
+    }
+
+    /// Counts the time to live down. False: it was used up (RFC 1812, 5.3.1). A packet without content has none.
+    #[inline]
+    pub fn count_down(&mut self) -> bool {
+        if self.slot.is_some() {
+            if self.ttl <= 1 {
+                return false;
+            }
+            self.ttl -= 1;
+        }
+        true
+    }
+
+    /// Returns true if it has content, so that a router can answer its sender.
+    #[inline]
+    pub fn has_content(&self) -> bool {
+        self.slot.is_some()
+    }
+
+    fn change(&self) -> HeaderChange {
+        HeaderChange { ce: self.ce, ttl: self.ttl }
     }
 }
 
 impl BackgroundPacket for Token {
     fn background(bytes: u32, hop: u32, source: u32) -> Token {
         let flow = u64::from(source);
-        Token { slot: None, part: 0, ect: false, ce: false, bytes, hop, source: Some(Number::new(source)), flow }
+        Token {
+            slot: None,
+            part: 0,
+            ect: false,
+            ce: false,
+            ttl: 0,
+            bytes,
+            hop,
+            source: Some(Number::new(source)),
+            flow,
+        }
     }
 }
 
@@ -130,17 +164,66 @@ impl Pool {
         let framed = &self.read[..len];
         let packet = &framed[PREFIX..];
         let flow = source.map_or_else(|| flow_of(packet), u64::from);
-        let (ect, cut) = (ecn_of(packet) != 0, Cut::of(framed));
+        let (ect, ttl, cut) = (ecn_of(packet) != 0, ttl_of(packet), Cut::of(framed));
         let parts = cut.parts(framed);
         let (most, last) = (cut.bytes(framed, 0), cut.bytes(framed, parts - 1));
         let (slot, source) = (Some(Number::new(self.keep(len, cut, parts))), source.map(Number::new));
         (0..parts).map(move |part| {
             let bytes = if part + 1 == parts { last } else { most };
-            Token { slot, part, ect, ce: false, bytes, hop, source, flow }
+            Token { slot, part, ect, ce: false, ttl, bytes, hop, source, flow }
         })
     }
 
+    /// Keeps `packet`, an IPv4 packet of a router, on the route from `hop` on.
+    pub fn insert(&mut self, packet: &[u8], hop: u32) -> Token {
+        let len = PREFIX + packet.len();
+        let mut framed = vec![0; len];
+        framed[PREFIX..].copy_from_slice(packet);
+        let number = self.slot(len, Cut::of(&framed), 1);
+        self.slots[number as usize].framed[..len].copy_from_slice(&framed);
+        let (ect, ttl, flow) = (ecn_of(packet) != 0, ttl_of(packet), flow_of(packet));
+        let slot = Some(Number::new(number));
+        Token { slot, part: 0, ect, ce: false, ttl, bytes: packet.len() as u32, hop, source: None, flow }
+    }
+
+    /// Keeps `fragment` of `token`'s packet: the network treats it as that packet. `count` fragments replace it.
+    pub fn insert_fragment(&mut self, fragment: &[u8], token: &Token) -> Token {
+        let made = self.insert(fragment, token.hop);
+        Token { source: token.source, flow: token.flow, ect: token.ect, ce: token.ce, ..made }
+    }
+
+    /// Returns the packet of `token` as the line sees it, its checksums complete; empty without content.
+    pub fn packet_of(&self, token: &Token) -> Vec<u8> {
+        let Some(slot) = token.slot else { return vec![] };
+        let slot = &self.slots[slot.get() as usize];
+        let framed = &slot.framed[..slot.len as usize];
+        let mut copy = if slot.cut.is_whole() {
+            let mut copy = framed.to_vec();
+            token.change().apply(&mut copy[PREFIX..]);
+            copy
+        } else {
+            let mut headers = [0; HEADERS];
+            let end = slot.cut.write_headers(framed, token.part, 1, token.change(), &mut headers);
+            let (from, to) = slot.cut.payload(framed, token.part, 1);
+            [&headers[..end], &framed[from..to]].concat()
+        };
+        complete_checksum(&mut copy);
+        copy.split_off(PREFIX)
+    }
+
     fn keep(&mut self, len: usize, cut: Cut, parts: u16) -> u32 {
+        let number = self.slot(len, cut, parts);
+        let slot = &mut self.slots[number as usize];
+        if len <= COPIED {
+            slot.framed[..len].copy_from_slice(&self.read[..len]);
+        } else {
+            std::mem::swap(&mut slot.framed, &mut self.read);
+        }
+        number
+    }
+
+    /// Returns a slot for `len` bytes, whose content the caller writes.
+    fn slot(&mut self, len: usize, cut: Cut, parts: u16) -> u32 {
         let class = SIZES.iter().position(|&size| len <= size).expect("the buffer is as large as the largest slot");
         let number = self.free[class].pop().unwrap_or_else(|| {
             let framed = vec![0; SIZES[class]].into_boxed_slice();
@@ -148,11 +231,6 @@ impl Pool {
             self.slots.len() as u32 - 1
         });
         let slot = &mut self.slots[number as usize];
-        if len <= COPIED {
-            slot.framed[..len].copy_from_slice(&self.read[..len]);
-        } else {
-            std::mem::swap(&mut slot.framed, &mut self.read);
-        }
         (slot.len, slot.cut, slot.inside) = (len as u32, cut, parts);
         number
     }
@@ -164,13 +242,11 @@ impl Pool {
         let slot = &mut self.slots[slot.get() as usize];
         let framed = &mut slot.framed[..slot.len as usize];
         if slot.cut.is_whole() {
-            if token.ce {
-                mark(&mut framed[PREFIX..]);
-            }
+            token.change().apply(&mut framed[PREFIX..]);
             return device.write(framed, &[]);
         }
         let mut headers = [0; HEADERS];
-        let end = slot.cut.write_headers(framed, token.part, count, token.ce, &mut headers);
+        let end = slot.cut.write_headers(framed, token.part, count, token.change(), &mut headers);
         let (from, to) = slot.cut.payload(framed, token.part, count);
         device.write(&headers[..end], &framed[from..to])
     }
@@ -194,6 +270,15 @@ fn is_ipv4(packet: &[u8]) -> bool {
 fn ecn_of(packet: &[u8]) -> u8 {
     if is_ipv4(packet) {
         packet[1] & 3
+    } else {
+        0
+    }
+}
+
+/// Time to live of an IPv4 packet; zero for anything else, which no table admits.
+fn ttl_of(packet: &[u8]) -> u8 {
+    if is_ipv4(packet) {
+        packet[8]
     } else {
         0
     }
@@ -279,6 +364,35 @@ mod tests {
         assert!(pool.free.iter().all(Vec::is_empty));
         pool.give_back(&tokens[2], 1);
         assert_eq!(pool.free.iter().flatten().count(), 1);
+    }
+
+    #[test]
+    fn a_packet_is_seen_by_routers_as_the_line_has_it() {
+        let mut pool = Pool::new();
+        let mut framed = udp(1, 2, 100);
+        // The transport has left UDP's checksum, of which there is only the pseudo-header's, to the device.
+        framed[0] = 1;
+        framed[6..10].copy_from_slice(&[20u16.to_ne_bytes(), 6u16.to_ne_bytes()].concat());
+        framed[PREFIX + 26..PREFIX + 28].copy_from_slice(&[0x12, 0x34]);
+        let mut token = put(&mut pool, &framed);
+        assert!((0..63).all(|_| token.count_down()) && !token.count_down() && token.ttl == 1);
+        let packet = pool.packet_of(&token);
+        assert_eq!((packet.len(), packet[8]), (100, 1));
+        let udp = &packet[20..];
+        let sum = u32::from(crate::segment::sum_of(udp)) + 0x1234;
+        assert_eq!(crate::segment::folded(sum), 0xffff, "the checksum is complete");
+        // Again as a router's own packet, and as a fragment of the first.
+        let own = pool.insert(&packet, 7);
+        assert_eq!((own.source(), own.hop, own.bytes, own.ttl), (None, 7, 100, 1));
+        assert_eq!(pool.packet_of(&own), packet);
+        let fragment = pool.insert_fragment(&packet, &Token { source: Some(Number::new(4)), ..token });
+        assert_eq!((fragment.source(), fragment.flow, fragment.hop), (Some(4), token.flow, token.hop));
+        for token in [token, own, fragment] {
+            pool.give_back(&token, 1);
+        }
+        assert_eq!(pool.free.iter().flatten().count(), 3);
+        let mut background = Token::background(100, 0, 1);
+        assert!((0..300).all(|_| background.count_down()) && pool.packet_of(&background).is_empty());
     }
 
     #[test]

@@ -113,6 +113,16 @@ pub struct RoutePlan {
     pub links: Vec<usize>,
 }
 
+/// A router: a node of the spec at which packets leave one link for the next.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouterPlan {
+    /// Index of the node.
+    pub node: usize,
+    /// Source of its ICMP messages.
+    pub address: Ipv4Addr,
+}
+
 /// Condition for handing packets that are due together to a host as one, as a network card with GRO does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -152,6 +162,9 @@ pub struct HostPlan {
     pub flows: Vec<FlowPlan>,
     /// Routes by pair of hosts.
     pub routes: Vec<RoutePlan>,
+    /// Routers; at any other node packets pass with the time to live that they have.
+    #[serde(default)]
+    pub routers: Vec<RouterPlan>,
     /// Knobs.
     #[serde(default)]
     pub emulator: EmulatorPlan,

@@ -23,6 +23,8 @@ const TCP_SEGMENTS: u8 = 1;
 const WITH_CWR: u8 = 0x80;
 /// IP protocol number.
 const TCP: u8 = 6;
+/// IP protocol number.
+const UDP: u8 = 17;
 /// Offset of the checksum in the TCP header, bytes.
 const TCP_CHECKSUM: usize = 16;
 /// TCP flags that only the last of several segments carries: FIN and PSH.
@@ -85,7 +87,14 @@ impl Cut {
 
     /// Writes prefix and headers of parts `part` to `part + count` of `framed` as one packet into `into`; how many
     /// bytes. More than one part is a packet that the receiver's transport takes as joined by its network card.
-    pub fn write_headers(&self, framed: &[u8], part: u16, count: u16, ce: bool, into: &mut [u8; HEADERS]) -> usize {
+    pub fn write_headers(
+        &self,
+        framed: &[u8],
+        part: u16,
+        count: u16,
+        change: HeaderChange,
+        into: &mut [u8; HEADERS],
+    ) -> usize {
         let (ip, headers, size) = (usize::from(self.ip), usize::from(self.headers), usize::from(self.size));
         let (from, to) = self.payload(framed, part, count);
         let end = PREFIX + headers;
@@ -96,9 +105,10 @@ impl Cut {
         packet[2..4].copy_from_slice(&(length as u16).to_be_bytes());
         let id = u16::from_be_bytes([packet[4], packet[5]]).wrapping_add(part);
         packet[4..6].copy_from_slice(&id.to_be_bytes());
-        if ce {
+        if change.ce {
             packet[1] |= 3;
         }
+        packet[8] = change.ttl;
         packet[10..12].fill(0);
         let sum = !sum_of(&packet[..ip]);
         packet[10..12].copy_from_slice(&sum.to_be_bytes());
@@ -133,12 +143,12 @@ impl Cut {
 }
 
 /// One's complement sum of 16-bit words, folded (RFC 1071).
-fn sum_of(bytes: &[u8]) -> u16 {
+pub(crate) fn sum_of(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
     folded(bytes.chunks(2).map(word).sum())
 }
 
-fn folded(mut total: u32) -> u16 {
+pub(crate) fn folded(mut total: u32) -> u16 {
     while total > 0xffff {
         total = (total & 0xffff) + (total >> 16);
     }
@@ -150,15 +160,55 @@ fn pseudo_sum(packet: &[u8], bytes: usize) -> u16 {
     folded(u32::from(sum_of(&packet[12..20])) + u32::from(TCP) + bytes as u32)
 }
 
-/// Sets "congestion experienced" in an IPv4 packet and mends the header's checksum by the difference (RFC 1624,
-/// equation 3).
-pub(crate) fn mark(packet: &mut [u8]) {
-    let old = u16::from_be_bytes([packet[0], packet[1]]);
-    packet[1] |= 3;
-    let new = u16::from_be_bytes([packet[0], packet[1]]);
+/// Changes that queues and routers made in an IPv4 header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct HeaderChange {
+    /// A queue has marked it "congestion experienced".
+    pub ce: bool,
+    /// Time to live after all routers.
+    pub ttl: u8,
+}
+
+impl HeaderChange {
+    /// Makes them in `packet` and mends the header's checksum by the difference.
+    pub fn apply(self, packet: &mut [u8]) {
+        if self.ce {
+            set(packet, 1, packet[1] | 3);
+        }
+        if self.ttl != packet[8] {
+            set(packet, 8, self.ttl);
+        }
+    }
+}
+
+/// Sets byte `at` of an IPv4 header and mends the header's checksum by the difference (RFC 1624, equation 3).
+fn set(packet: &mut [u8], at: usize, value: u8) {
+    let word = at & !1;
+    let old = u16::from_be_bytes([packet[word], packet[word + 1]]);
+    packet[at] = value;
+    let new = u16::from_be_bytes([packet[word], packet[word + 1]]);
     let sum = u16::from_be_bytes([packet[10], packet[11]]);
     let mended = !folded(u32::from(!sum) + u32::from(!old) + u32::from(new));
     packet[10..12].copy_from_slice(&mended.to_be_bytes());
+}
+
+/// Completes the checksum that a transport left to the device, and says so in the prefix.
+pub(crate) fn complete_checksum(framed: &mut [u8]) {
+    let (prefix, packet) = framed.split_at_mut(PREFIX);
+    if prefix[0] & NEEDS_CHECKSUM == 0 {
+        return;
+    }
+    let word = |at: usize| usize::from(u16::from_ne_bytes([prefix[at], prefix[at + 1]]));
+    let (start, offset) = (word(6), word(8));
+    if start + offset + 2 <= packet.len() {
+        // The field holds the sum of the pseudo-header. UDP's zero stands for "none" (RFC 768).
+        let sum = match !sum_of(&packet[start..]) {
+            0 if packet[9] == UDP => 0xffff,
+            sum => sum,
+        };
+        packet[start + offset..start + offset + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    prefix.fill(0);
 }
 
 #[cfg(test)]
@@ -199,7 +249,7 @@ mod tests {
     fn part_of(framed: &[u8], part: u16, count: u16, ce: bool) -> (Vec<u8>, Vec<u8>) {
         let cut = Cut::of(framed);
         let mut headers = [0; HEADERS];
-        let end = cut.write_headers(framed, part, count, ce, &mut headers);
+        let end = cut.write_headers(framed, part, count, HeaderChange { ce, ttl: 61 }, &mut headers);
         let (from, to) = cut.payload(framed, part, count);
         (headers[..PREFIX].to_vec(), [&headers[PREFIX..end], &framed[from..to]].concat())
     }
@@ -257,15 +307,16 @@ mod tests {
         let (prefix, mut packet) = part_of(&framed, 1, 1, true);
         finished(&prefix, &mut packet);
         is_sound(&packet);
-        assert_eq!(packet[1] & 3, 3);
+        assert_eq!((packet[1] & 3, packet[8]), (3, 61));
         for id in 0..2000u16 {
             let mut whole = framed[PREFIX..PREFIX + 20].to_vec();
             whole[4..6].copy_from_slice(&id.to_be_bytes());
             whole[10..12].fill(0);
             let sum = !sum_of(&whole);
             whole[10..12].copy_from_slice(&sum.to_be_bytes());
-            mark(&mut whole);
-            assert_eq!((whole[1] & 3, sum_of(&whole)), (3, 0xffff));
+            let ttl = id as u8;
+            HeaderChange { ce: true, ttl }.apply(&mut whole);
+            assert_eq!((whole[1] & 3, whole[8], sum_of(&whole)), (3, ttl, 0xffff));
         }
     }
 

@@ -175,7 +175,7 @@ impl Line {
             program: None,
         };
         let flows = (0..self.flows.len()).map(flow).collect();
-        HostPlan { hosts: hosts.to_vec(), flows, routes: vec![], emulator: EmulatorPlan::default() }
+        HostPlan { hosts: hosts.to_vec(), flows, routes: vec![], routers: vec![], emulator: EmulatorPlan::default() }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::dispersion::{groups, Group};
 use crate::estimate::{Estimate, Estimator, Next, Outcome};
 use crate::first_capacity::FirstCapacity;
-use crate::registry::Settings;
+use crate::settings::Settings;
 use crate::train::{Train, TrainReport};
 use crate::trend::{trend, Trend};
 use link::random::{stream_seed, Random};

@@ -5,7 +5,7 @@
 use crate::budget::Budget;
 use crate::dispersion::{groups, lower_slope, mean_and_error, quantile, Group};
 use crate::estimate::{Estimate, Estimator, Next, Outcome};
-use crate::registry::Settings;
+use crate::settings::Settings;
 use crate::train::{Train, TrainReport};
 use link::random::{stream_seed, Random};
 

@@ -2,7 +2,7 @@
 
 use crate::capacity::Capacity;
 use crate::estimate::{Cost, Estimator, Next, Outcome};
-use crate::registry::Settings;
+use crate::settings::Settings;
 use crate::train::TrainReport;
 
 /// Capacity for a test that needs it.

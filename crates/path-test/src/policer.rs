@@ -8,7 +8,7 @@ use crate::budget::Budget;
 use crate::dispersion::{groups, quantile, Arrived, Group};
 use crate::estimate::{Cost, Estimate, Estimator, Next, Outcome};
 use crate::first_capacity::FirstCapacity;
-use crate::registry::Settings;
+use crate::settings::Settings;
 use crate::train::{Train, TrainReport};
 
 /// Packets of the first train, and how much longer the next is.

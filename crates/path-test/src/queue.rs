@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::dispersion::{groups, mean_and_error, quantile, Group};
 use crate::estimate::{Cost, Estimate, Estimator, Next, Outcome};
 use crate::first_capacity::FirstCapacity;
-use crate::registry::Settings;
+use crate::settings::Settings;
 use crate::train::{Train, TrainReport};
 use link::random::{stream_seed, Random};
 

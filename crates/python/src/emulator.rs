@@ -80,6 +80,12 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     dict.set_item("refused_packets", report.refused)?;
     dict.set_item("joined_packets", report.joined)?;
     dict.set_item("unroutable_packets", report.unroutable)?;
+    let routers = PyDict::new(py);
+    routers.set_item("expired_packets", report.routers.expired)?;
+    routers.set_item("too_big_packets", report.routers.too_big)?;
+    routers.set_item("fragmented_packets", report.routers.fragmented)?;
+    routers.set_item("icmp_messages", report.routers.messages)?;
+    dict.set_item("routers", routers)?;
     dict.set_item("stalls", report.stalls)?;
     dict.set_item("stalled_ns", report.stalled_ns)?;
     dict.set_item("cpu_ns", report.cpu_ns)?;

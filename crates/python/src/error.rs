@@ -8,6 +8,7 @@ use congestion::{CompileError as CompileFault, Problem};
 use experiment::RunError;
 use kernel::KernelError;
 use line_net::LineError;
+use path_net::PathError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -69,6 +70,15 @@ pub(crate) fn line(error: LineError) -> PyErr {
         LineError::Stopped => Stopped::new_err(error.to_string()),
         LineError::Spec(wrong) => value(wrong),
         LineError::Io(refused) => machine(refused),
+    }
+}
+
+/// A path test's error.
+pub(crate) fn path(error: PathError) -> PyErr {
+    match error {
+        PathError::Stopped => Stopped::new_err(error.to_string()),
+        PathError::Input(wrong) => value(wrong),
+        PathError::Io { .. } => machine(error),
     }
 }
 

@@ -5,8 +5,10 @@
 #![allow(missing_docs, reason = "the names in elephan/_native.pyi have docstrings there")]
 
 mod bpf;
+mod change_detection;
 mod congestion_controls;
 mod detection;
+mod diagnose;
 mod disk;
 mod emulator;
 mod error;
@@ -15,6 +17,7 @@ mod gateway;
 mod interruptible;
 mod iscsi;
 mod line_port;
+mod measure;
 mod on_hosts;
 mod on_kernel;
 mod parity;
@@ -29,13 +32,16 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
     bpf::register(module)?;
+    change_detection::register(module)?;
     detection::register(module)?;
+    diagnose::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
     error::register(module)?;
     fc_port::register(module)?;
     gateway::register(module)?;
     line_port::register(module)?;
+    measure::register(module)?;
     on_hosts::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;

@@ -6,7 +6,7 @@ use experiment::PathTestSpec;
 use pyo3::prelude::*;
 use spec::RunSpec;
 
-/// Runs the path test `test_json` (keys of `path_test::registry::Settings`) beside the traffic of the run `spec_json`,
+/// Runs the path test `test_json` (keys of `path_test::settings::Settings`) beside the traffic of the run `spec_json`,
 /// at the place `at_json` (keys of `experiment::PathTestSpec`), and returns {"outcome": ..., "truth": ...} as JSON.
 /// `progress` as of `simulate`. ValueError: one of the three is wrong, or the run ends before the test.
 #[pyfunction]

@@ -15,6 +15,13 @@ pub trait Hosts<P> {
     /// `packet` was lost at `link`. `now` is when it came there where this is known at once, which may be later than
     /// [`Network::now`], though not than the end of the run.
     fn handle_drop(&mut self, now: Time, link: u32, packet: P, reason: DropReason, net: &mut Network<P>);
+    /// `packet` has come over `link` to a router, which is to forward it over `next`. Returns false if it is not to be:
+    /// the host has it then. Not called between precomputed links, which hand packets on ahead of time.
+    #[inline]
+    fn handle_transit(&mut self, now: Time, link: u32, next: u32, packet: &mut P, net: &mut Network<P>) -> bool {
+        let _ = (now, link, next, packet, net);
+        true
+    }
 }
 
 /// Reason for which a call of [`Network::run`] returned.
@@ -302,6 +309,9 @@ impl<P: Packet + Routed> Network<P> {
                 hosts.handle_packet(now, host, packet, self);
             }
             Hop::Link(next) => {
+                if !hosts.handle_transit(now, link, next, &mut packet, self) {
+                    return;
+                }
                 if let Err(refused) = self.forward(next, packet) {
                     hosts.handle_drop(now, refused.link, refused.packet, refused.reason, self);
                 }

@@ -21,6 +21,10 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Loss on the line (after the queue).
     pub loss: LossSpec,
+    /// Largest IP packet, bytes; left out where all links have the same, which the senders know. Routers of an emulated
+    /// path enforce it; senders of the simulator always know the least of their route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu_bytes: Option<u32>,
     /// Extra random delay.
     pub jitter: Option<JitterSpec>,
     /// Policer before the queue; left out where there is none.

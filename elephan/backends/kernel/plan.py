@@ -23,7 +23,7 @@ from elephan.congestion_control import find
 from elephan.errors import InputError
 from elephan.kernel.run_controls import Control
 from elephan.path import simulated
-from elephan.path.testbed import DISK_FOLDERS, MOST_HOSTS, Host, address
+from elephan.path.testbed import DISK_FOLDERS, MOST_HOSTS, Host, address, routers
 from elephan.run_spec.types import EventSpec, FlowSpec, RunSpec
 from elephan.scenario import program
 
@@ -90,6 +90,7 @@ class Layout:
             "hosts": hosts,
             "flows": flows,
             "routes": [{"from": a, "to": b, "links": links} for (a, b), links in routes.items()],
+            "routers": routers(spec),
             "emulator": {},
         }
 

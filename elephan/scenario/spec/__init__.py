@@ -17,7 +17,7 @@ from elephan.scenario.spec.flows import crowd_specs, flow_specs
 from elephan.scenario.spec.gateways import gateway_specs
 from elephan.scenario.spec.hybrid import manager_spec
 from elephan.scenario.spec.lines import jitter_spec, loss_spec, policer_specs, queue_specs
-from elephan.scenario.spec.network import Network, build
+from elephan.scenario.spec.network import MTU_MAX, Network, build
 
 
 def specify(
@@ -64,7 +64,11 @@ def specify(
     for link, policer in zip(spec["links"], policer_specs(network), strict=True):
         if policer is not None:
             link["policer"] = policer
+    lines_with_mtu = [line for line in network.lines if line.mtu_bytes < MTU_MAX]
+    differ = len({line.mtu_bytes for line in lines_with_mtu}) > 1
     for link, line in zip(spec["links"], network.lines, strict=True):
+        if differ and line.mtu_bytes < MTU_MAX:
+            link["mtu_bytes"] = line.mtu_bytes
         if line.framing is not None:
             link["framing"] = line.framing
         if line.batching is not None:

@@ -7,6 +7,7 @@
 
 mod direction;
 mod report;
+mod routers;
 mod runner;
 mod sender_commands;
 mod table;
@@ -16,12 +17,14 @@ mod world;
 
 pub use direction::Direction;
 pub use report::{CarrierCounters, EmulatorReport};
+pub use routers::RouterCounters;
 pub use sender_commands::IssuedCommand;
 
 use crate::clock::Clock;
 use crate::plan::{HostPlan, HostSpec};
 use crate::tun::{Tun, TunError};
 use experiment::{Environment, Numbering, RunError, ValidRun};
+use routers::Routers;
 use runner::{Command, Runner};
 use sender_commands::CommandMaps;
 use sim::{Network, Routes};
@@ -93,6 +96,7 @@ impl Emulator {
         let mut routes = Routes::default();
         let table = Table::new(spec, plan, &mut routes)?;
         let flow_routes = table.flow_routes(spec, plan);
+        let routers = Routers::new(spec, plan, &table, &mut routes)?;
         let numbering = Numbering {
             first_host: self.devices.len() as u32,
             first_source: 2 * spec.flows.len() as u32,
@@ -118,7 +122,7 @@ impl Emulator {
             issued: vec![],
         };
         let names = spec.flows.iter().map(|flow| flow.name.clone()).collect();
-        let world = World::new(Arc::clone(&self.devices), environment, senders, names, plan.emulator.join);
+        let world = World::new(Arc::clone(&self.devices), environment, senders, routers, names, plan.emulator.join);
         let wake = Wake::new().map_err(|e| RunError::Spec(format!("eventfd: {e}")))?;
         let descriptors =
             std::iter::once(wake.descriptor()).chain(self.devices.iter().map(Tun::descriptor)).collect::<Vec<_>>();

@@ -1,5 +1,6 @@
 //! The emulator's report: counters of the network and of the emulator itself.
 
+use super::routers::RouterCounters;
 use super::sender_commands::IssuedCommand;
 use experiment::{LinkSeries, NetworkCounters};
 use units::{Histogram, Time};
@@ -30,6 +31,8 @@ pub struct EmulatorReport {
     pub refused: u64,
     /// Packets handed over joined with others.
     pub joined: u64,
+    /// Work of the network's routers beside forwarding.
+    pub routers: RouterCounters,
     /// Packets for which there is no route, dropped.
     pub unroutable: u64,
     /// Times that the thread could not run or wake up for 5 ms or more, for example because the host of a virtual

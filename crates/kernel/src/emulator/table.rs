@@ -124,6 +124,11 @@ impl Table {
         }
     }
 
+    /// First hop of the route between two hosts that belongs to no flow.
+    pub fn pair_hop(&self, from: usize, to: usize) -> Option<u32> {
+        self.pairs.get(&(from as u32, to as u32)).map(|entry| entry.hop)
+    }
+
     /// By flow of the spec: the routes of its data and its ACKs. Where the plan runs no flows, those between the ends
     /// of the first flow, which are what any program's packets follow; None for the others.
     pub fn flow_routes(&self, spec: &RunSpec, plan: &HostPlan) -> Vec<Option<[RouteId; 2]>> {

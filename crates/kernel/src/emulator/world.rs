@@ -2,8 +2,10 @@
 //! [`Environment`] acts on the network.
 
 use super::report::{CarrierCounters, EmulatorReport};
+use super::routers::Routers;
 use super::sender_commands::{CommandMaps, IssuedCommand};
 use crate::clock::Clock;
+use crate::icmp::{fragments, is_whole_only, message, Problem};
 use crate::packet::{Pool, Token};
 use crate::plan::Join;
 use crate::tun::Tun;
@@ -21,6 +23,7 @@ pub(super) struct World {
     pub report: EmulatorReport,
     pub environment: Environment,
     pub senders: HostSenders,
+    routers: Routers,
     /// Latest reading of the clock.
     looked: Time,
     /// Names of the spec's flows.
@@ -92,6 +95,7 @@ impl World {
         devices: Arc<[Tun]>,
         environment: Environment,
         senders: HostSenders,
+        routers: Routers,
         names: Vec<String>,
         join: Join,
     ) -> World {
@@ -105,6 +109,7 @@ impl World {
             devices,
             environment,
             senders,
+            routers,
             names,
             join,
         }
@@ -150,6 +155,44 @@ impl World {
             }
         }
         self.pool.give_back(&token, 1);
+    }
+
+    /// Router `router` cannot forward `token`: tells its sender, where it may (RFC 1812, 4.3.2).
+    #[cold]
+    fn refuse(&mut self, now: Time, router: u32, token: Token, problem: Problem, net: &mut Network<Token>) {
+        self.report.routers.count(problem);
+        let packet = self.pool.packet_of(&token);
+        self.lose(token);
+        let Some(&to) = packet.get(12..16).and_then(|address| address.first_chunk()) else { return };
+        let from = |reply: &super::routers::Reply| message(&packet, problem, reply.address, reply.id);
+        let Some(reply) = self.routers.reply(now, router, to) else { return };
+        let Some(about) = from(&reply) else { return };
+        let answer = self.pool.insert(&about, reply.hop);
+        self.report.routers.messages += 1;
+        self.pass_on(answer, net);
+    }
+
+    /// Router `router` has `token`, which is too big for the next link's `mtu` bytes.
+    #[cold]
+    fn fit(&mut self, now: Time, router: u32, token: Token, mtu: u32, net: &mut Network<Token>) {
+        let packet = self.pool.packet_of(&token);
+        let pieces = if is_whole_only(&packet) { vec![] } else { fragments(&packet, mtu as usize) };
+        if pieces.is_empty() {
+            return self.refuse(now, router, token, Problem::TooBig(mtu), net);
+        }
+        self.report.routers.fragmented += 1;
+        let pieces: Vec<_> = pieces.iter().map(|piece| self.pool.insert_fragment(piece, &token)).collect();
+        self.pool.give_back(&token, 1);
+        for piece in pieces {
+            self.pass_on(piece, net);
+        }
+    }
+
+    /// A router sends `token`.
+    fn pass_on(&mut self, token: Token, net: &mut Network<Token>) {
+        if let Err(refused) = net.send(token) {
+            self.lose(refused.packet);
+        }
     }
 
     /// Hands over the packets that wait to be joined with more.
@@ -213,6 +256,20 @@ impl Hosts<Token> for World {
         if !self.environment.handle_timer(now, timer, &mut self.senders, net) {
             self.environment.sample(now, net);
         }
+    }
+
+    fn handle_transit(&mut self, now: Time, link: u32, next: u32, token: &mut Token, net: &mut Network<Token>) -> bool {
+        let Some(router) = self.routers.behind(link) else { return true };
+        if !token.count_down() {
+            self.refuse(now, router, *token, Problem::TimeExceeded, net);
+            return false;
+        }
+        let mtu = self.routers.mtu_bytes(next);
+        if token.bytes() > mtu && token.has_content() {
+            self.fit(now, router, *token, mtu, net);
+            return false;
+        }
+        true
     }
 
     fn handle_drop(&mut self, _: Time, _: u32, token: Token, _: DropReason, _: &mut Network<Token>) {

@@ -2,10 +2,12 @@
 
 use super::info::Info;
 use crate::namespace;
-use netlink_packet_core::{DecodeError, NetlinkHeader, NetlinkMessage, NetlinkPayload, NLM_F_DUMP, NLM_F_REQUEST};
+use netlink_packet_core::{
+    DecodeError, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _, NLM_F_DUMP, NLM_F_REQUEST,
+};
 use netlink_packet_sock_diag::constants::{
-    AF_INET, AF_INET6, IPPROTO_TCP, TCP_CLOSE_WAIT, TCP_CLOSING, TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_LAST_ACK,
-    TCP_LISTEN,
+    AF_INET, AF_INET6, INET_DIAG_BBRINFO, IPPROTO_TCP, TCP_CLOSE_WAIT, TCP_CLOSING, TCP_ESTABLISHED, TCP_FIN_WAIT1,
+    TCP_LAST_ACK, TCP_LISTEN,
 };
 use netlink_packet_sock_diag::inet::nlas::Nla;
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
@@ -38,6 +40,9 @@ const PIECE: usize = 32 << 10;
 pub(crate) struct SocketEntry {
     /// The kernel's number of the socket, never used twice.
     pub cookie: u64,
+    /// Its inode, as the links of /proc/PID/fd name it.
+    pub inode: u32,
+    pub local: IpAddr,
     pub local_port: u16,
     pub remote: IpAddr,
     pub remote_port: u16,
@@ -45,11 +50,17 @@ pub(crate) struct SocketEntry {
     pub may_send: bool,
     /// Bytes that have arrived in order and were not read yet.
     pub unread: u64,
+    /// Bytes that the application has written and the peer has not acknowledged.
+    pub unacknowledged: u64,
     pub info: Info,
+    /// The bandwidth that BBR takes for its bottleneck's, bit/s; None of other controls.
+    pub bbr_bandwidth_bps: Option<u64>,
     /// Congestion control; empty where the kernel does not say, as of a connection that has gone.
     pub congestion_control: String,
     /// `SO_SNDBUF` and `SO_RCVBUF`, bytes; 0 of a connection that has gone.
     pub buffers: (u64, u64),
+    /// Memory that the data in them takes, bytes.
+    pub memory: (u64, u64),
 }
 
 /// Asks about the TCP sockets of one namespace and one family of addresses.
@@ -135,7 +146,11 @@ fn request(states: StateFlags, is_ipv4: bool) -> Vec<u8> {
     let request = InetRequest {
         family: if is_ipv4 { AF_INET } else { AF_INET6 },
         protocol: IPPROTO_TCP,
-        extensions: ExtensionFlags::INFO | ExtensionFlags::CONG | ExtensionFlags::SKMEMINFO,
+        extensions: ExtensionFlags::INFO
+            | ExtensionFlags::CONG
+            | ExtensionFlags::SKMEMINFO
+            // BBR answers to it with its own.
+            | ExtensionFlags::VEGASINFO,
         states,
         socket_id: if is_ipv4 { SocketId::new_v4() } else { SocketId::new_v6() },
     };
@@ -169,15 +184,20 @@ fn entry_of(response: &InetResponse) -> Option<SocketEntry> {
     let header = &response.header;
     let mut one = SocketEntry {
         cookie: u64::from_ne_bytes(header.socket_id.cookie),
+        inode: header.inode,
+        local: header.socket_id.source_address,
         local_port: header.socket_id.source_port,
         remote: header.socket_id.destination_address,
         remote_port: header.socket_id.destination_port,
         may_send: SENDING.contains(&header.state),
         // Of a listener it is the number of connections that wait.
         unread: u64::from(header.recv_queue),
+        unacknowledged: u64::from(header.send_queue),
         info: Info::default(),
+        bbr_bandwidth_bps: None,
         congestion_control: String::new(),
         buffers: (0, 0),
+        memory: (0, 0),
     };
     let mut has_info = header.state == TCP_LISTEN;
     for attribute in response.nlas.iter() {
@@ -189,11 +209,23 @@ fn entry_of(response: &InetResponse) -> Option<SocketEntry> {
             Nla::Congestion(name) => one.congestion_control.clone_from(name),
             Nla::MemInfo(memory) => {
                 one.buffers = (memory.send_queue_max.into(), memory.receive_queue_max.into());
+                one.memory = (memory.send_queue.into(), memory.receive_queue.into());
+            }
+            Nla::Other(other) if other.kind() == INET_DIAG_BBRINFO => {
+                let mut bytes = vec![0; other.value_len()];
+                other.emit_value(&mut bytes);
+                one.bbr_bandwidth_bps = bbr_bandwidth_bps(&bytes);
             }
             _ => {}
         }
     }
     has_info.then_some(one)
+}
+
+/// From `struct tcp_bbr_info` (include/uapi/linux/inet_diag.h): bytes/s in two halves, the low one first.
+fn bbr_bandwidth_bps(bytes: &[u8]) -> Option<u64> {
+    let half = |at: usize| Some(u64::from(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?)));
+    Some((half(0)? | half(4)? << 32).saturating_mul(8))
 }
 
 #[cfg(test)]

@@ -187,6 +187,11 @@ impl Info {
         since!(self, rcv_wnd).map(u64::from)
     }
 
+    /// The same as the peer sees it: 16 bits, scaled (RFC 7323, 2.3).
+    pub fn rcv_wnd_on_the_wire(&self) -> Option<u64> {
+        self.rcv_wnd().map(|bytes| bytes.min(65_535 << (self.raw.wscale >> 4)))
+    }
+
     /// Time with data to send, us (Linux 4.10).
     pub fn busy_us(&self) -> Option<u64> {
         since!(self, busy_time_us)
@@ -200,6 +205,26 @@ impl Info {
     /// The part of it that was spent waiting for the send buffer, us (Linux 4.10).
     pub fn sndbuf_limited_us(&self) -> Option<u64> {
         since!(self, sndbuf_limited_us)
+    }
+
+    /// Segments that arrived with a mark of congestion (Linux 4.18).
+    pub fn delivered_ce(&self) -> Option<u64> {
+        since!(self, delivered_ce).map(u64::from)
+    }
+
+    /// Segments that arrived ahead of a gap (Linux 5.4).
+    pub fn out_of_order(&self) -> Option<u64> {
+        since!(self, rcv_ooopack).map(u64::from)
+    }
+
+    /// Reordering found, times (Linux 4.19).
+    pub fn reordering_seen(&self) -> Option<u64> {
+        since!(self, reord_seen).map(u64::from)
+    }
+
+    /// Nothing waited to be sent while the last delivery rate was measured (Linux 4.9).
+    pub fn is_app_limited(&self) -> bool {
+        self.raw.bits & 1 != 0
     }
 
     /// Least round-trip time, us; None before the first sample.

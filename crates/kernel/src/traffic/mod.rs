@@ -9,6 +9,7 @@ mod connection;
 mod diag;
 mod ends;
 mod far_end;
+mod flow_watch;
 mod info;
 mod netstat;
 mod poll;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 use units::{Histogram, Span, Time};
 
 pub use ends::EndReport;
+pub use flow_watch::{FlowSelection, FlowWatch};
 pub use process::SEARCHED;
 pub(crate) use reception::Reception;
 pub(crate) use remote::{Measured as RemoteMeasured, Remote};

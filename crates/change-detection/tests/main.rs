@@ -1,0 +1,5 @@
+//! Tests of change detection.
+
+mod cause;
+mod detector;
+mod series;

@@ -1,0 +1,4 @@
+//! The rules on samples of flows of a known limit, and on samples made by hand.
+
+mod made;
+mod recorded;

@@ -1,0 +1,3 @@
+//! Sessions, trains and the reflector on real sockets.
+
+mod live;

@@ -1,0 +1,196 @@
+"""The same flow with other settings, simulated: a scenario of what was measured of its path.
+
+Of a flow that its window or an application holds back nobody knows from outside what the path carries: the line's rate
+is then given, or that of the interface towards the peer, and stands in the forecast as the assumption that it is.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elephan.units import rate, size
+
+PACKETS_MOST = 500_000
+"""Of a simulated run: a second or two of this processor."""
+RTTS, SECONDS = 60, 20.0
+"""Length of a run, where that is fewer packets."""
+HEADER_BYTES = 40
+"""IP and TCP, without options."""
+KNOWN = ("reno", "cubic", "bbr")
+"""Congestion controls of Linux that are simulated."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One simulated variant."""
+
+    change: str
+    """What differs from the flow as it is."""
+    goodput_bps: float
+    rtt_s: float | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What other settings would give."""
+
+    line_rate_bps: int | None = None
+    """Of the simulated path."""
+    assumed: str | None = None
+    """Where that comes from, unless it was measured."""
+    as_it_is: Outcome | None = None
+    """The flow itself, simulated: how far the model holds."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    none_because: str | None = None
+
+
+def forecast(
+    flow: Mapping[str, Any], line_rate_bps: int | None = None, say: Callable[[str], None] | None = None
+) -> Forecast:
+    """Return the forecast for a flow of `Watched`. `line_rate_bps` is the path's, None: the interface's.
+
+    `say` is told before something is simulated, which takes seconds.
+    """
+    counters, limit = flow["counters"], flow["limit"]
+    if counters is None or limit is None:
+        return Forecast(none_because="it needs the sender's counters and its limit")
+    if limit == "application":
+        return Forecast(none_because="the application sends all it has: no setting of TCP changes that")
+    if limit == "receiving_application":
+        return Forecast(none_because="the far application reads no faster: no setting of TCP changes that")
+    if counters["min_rtt_us"] <= 0 or counters["mss_bytes"] <= 0:
+        return Forecast(none_because="its round-trip time is not known yet")
+    assumed = None
+    if limit == "queue":
+        line_rate_bps = int(flow["goodput_bps"] * _packet_bytes(counters) / counters["mss_bytes"])
+    elif line_rate_bps is not None:
+        assumed = "--line-rate"
+    else:
+        line_rate_bps, device = _interface_rate(flow["remote"])
+        assumed = f"the rate of {device}"
+    if line_rate_bps is None:
+        return Forecast(none_because="what the path carries is not known: give its rate, --line-rate 1Gbit/s")
+    if line_rate_bps < flow["goodput_bps"]:
+        return Forecast(none_because=f"it is faster than the path's rate of {rate(line_rate_bps)}: another --line-rate")
+    if say is not None:
+        say(f"simulating {flow['local']} to {flow['remote']} with other settings (--no-forecast leaves it out)")
+    model = _Model(flow, line_rate_bps)
+    as_it_is = model.run("as it is", **model.own())
+    outcomes = [model.run(change, **settings) for change, settings in model.variants()]
+    return Forecast(line_rate_bps, assumed, as_it_is, outcomes)
+
+
+def _packet_bytes(counters: Mapping[str, Any]) -> int:
+    return int(counters["mss_bytes"]) + HEADER_BYTES
+
+
+class _Model:
+    """A path and a flow in the words of a scenario."""
+
+    def __init__(self, flow: Mapping[str, Any], line_rate_bps: int) -> None:
+        self.flow, self.line_rate_bps = flow, line_rate_bps
+        self.counters: Mapping[str, Any] = flow["counters"]
+        self.limit: str = flow["limit"]
+        self.rtt_s = self.counters["min_rtt_us"] / 1e6
+        self.control = flow["congestion_control"] if flow["congestion_control"] in KNOWN else "cubic"
+        self.bdp_bytes = line_rate_bps * self.rtt_s / 8
+
+    def own(self) -> dict[str, Any]:
+        """Return the settings of the flow as it is."""
+        held = self.limit in ("receive_window", "send_buffer", "pacing")
+        # What holds it back keeps so much of it in flight.
+        return (
+            {"window_bytes": max(int(self.counters["in_flight_bytes"]), 2 * _packet_bytes(self.counters))}
+            if held
+            else {}
+        )
+
+    def variants(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what may be changed."""
+        room = size(2 * self.bdp_bytes)
+        others = [name for name in KNOWN if name != self.control]
+        match self.limit:
+            case "receive_window":
+                yield f"with a receive window of {room}", {}
+            case "send_buffer":
+                yield f"with a send buffer of {room}", {}
+            case "pacing":
+                yield "without SO_MAX_PACING_RATE", {}
+            case "loss":
+                for other in others:
+                    yield f"with {other}", {"control": other}
+                yield "with 4 connections", {"connections": 4}
+            case "queue" | "policer":
+                for other in others:
+                    yield f"with {other}", {"control": other}
+            case "start_up":
+                yield "if it went on", {}
+
+    def run(
+        self, change: str, *, control: str | None = None, window_bytes: int | None = None, connections: int = 1
+    ) -> Outcome:
+        """Simulate one variant."""
+        from elephan.api import run
+
+        packet = _packet_bytes(self.counters)
+        most_s = PACKETS_MOST * packet * 8 / self.line_rate_bps
+        seconds = max(min(max(SECONDS, RTTS * self.rtt_s), most_s), 0.5)
+        path = [
+            f'bandwidth = "{self.line_rate_bps}bit/s"',
+            f'rtt = "{int(self.rtt_s * 1e9)}ns"',
+            f'mtu = "{packet}B"',
+            f'queue = "{self._queue_bytes()}B"',
+        ]
+        if self.limit == "loss":
+            path.append(f"loss = {min(self.counters['retransmitted'], 0.5):.12f}")
+        if self.limit == "policer":
+            policed = int(self.flow["goodput_bps"] * packet / self.counters["mss_bytes"])
+            burst = max(int(self.counters["in_flight_bytes"]), 4 * packet)
+            path.append(f'policer = {{ rate = "{policed}bit/s", burst = "{burst}B" }}')
+        flow = [f'congestion_control = "{control or self.control}"', f"connections = {connections}"]
+        if window_bytes is not None:
+            flow.append(f'window = "{window_bytes}B"')
+        lines = [
+            "[run]",
+            f'duration = "{seconds:.3f}s"',
+            "[path]",
+            *path,
+            "[[flow]]",
+            *flow,
+            "[measure]",
+            "series = false",
+        ]
+        lines.append(f'warmup = "{seconds / 2:.3f}s"')
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "forecast.toml"
+            file.write_text("\n".join(lines))
+            (record,) = run(file, store="none", workers=1)
+        metrics = record.metrics
+        return Outcome(change, metrics["goodput_bps"] or 0.0, metrics.get("rtt_mean_s"))
+
+    def _queue_bytes(self) -> int:
+        """Return the queue that was seen in use; one of a BDP where none was."""
+        least = 10 * _packet_bytes(self.counters)
+        if self.limit != "queue":
+            return max(int(self.bdp_bytes), least)
+        delay_s = (self.counters["srtt_us"][2] - self.counters["min_rtt_us"]) / 1e6
+        return max(int(delay_s * self.line_rate_bps / 8), least)
+
+
+def _interface_rate(remote: str) -> tuple[int | None, str]:
+    """Return the rate of the interface towards an address, bit/s, and its name."""
+    address = remote.rpartition(":")[0].strip("[]")
+    try:
+        done = subprocess.run(["ip", "-j", "route", "get", address], capture_output=True, text=True, check=True)
+        device = str(json.loads(done.stdout)[0]["dev"])
+        mbit = int((Path("/sys/class/net") / device / "speed").read_text())
+    except (OSError, ValueError, LookupError, subprocess.CalledProcessError):
+        return None, ""
+    # A virtual one has none: -1.
+    return (mbit * 1_000_000, device) if mbit > 0 else (None, device)

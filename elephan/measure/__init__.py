@@ -1,0 +1,1 @@
+"""One path test now: the reflector it goes to, the test itself, its outcome in words."""

@@ -1,0 +1,64 @@
+"""The outcome of a path test in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from elephan.units import count, duration, pluralize, rate, share, size
+
+NAMES = {
+    "rtt_s": "round trip",
+    "forward_delay_s": "delay there",
+    "reverse_delay_s": "delay back",
+    "jitter_s": "jitter",
+    "loss": "loss",
+    "capacity_bps": "capacity",
+    "available_bps": "available",
+    "throughput_bps": "throughput",
+    "queue_bytes": "queue",
+    "queue_delay_s": "queue, as delay",
+    "path_mtu_bytes": "MTU of the path",
+    "hops": "hops",
+    "ttl": "TTL of replies",
+    "policer_rate_bps": "policer's rate",
+    "policer_burst_bytes": "policer's burst",
+}
+"""Names of quantities for people."""
+
+
+def value_text(quantity: str, value: float) -> str:
+    """Return a value in the unit that ends its quantity's name."""
+    if quantity.endswith("_bps"):
+        return rate(value)
+    if quantity.endswith("_bytes"):
+        return size(value)
+    if quantity.endswith("_s"):
+        return duration(value)
+    return share(value) if quantity == "loss" else count(value)
+
+
+def outcome_lines(outcome: Mapping[str, Any]) -> list[str]:
+    """Return the lines of an outcome: each quantity with its interval, notes, cost."""
+    rows = []
+    for estimate in outcome["estimates"]:
+        quantity = estimate["quantity"]
+        value, low, high = (value_text(quantity, estimate[key]) for key in ("value", "low", "high"))
+        interval = "" if low == high == value else f"  ({low} to {high})"
+        rows.append((NAMES.get(quantity, quantity), value, interval))
+    wide, long = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
+    lines = [f"{name:<{wide}}  {value:>{long}}{interval}".rstrip() for name, value, interval in rows]
+    cost = outcome["cost"]
+    took = f"{pluralize(cost['packets'], 'packet')}, {size(cost['bytes'])}, {duration(cost['seconds'])}"
+    return [*lines, *outcome["notes"], f"cost: {took}"]
+
+
+def sample_line(sample: Mapping[str, Any]) -> str:
+    """Return one packet's line."""
+    number = f"packet {sample['sequence']}"
+    if sample["rtt_ns"] is None:
+        return f"{number}: lost"
+    forward, reverse = (duration(sample[key] / 1e9) for key in ("forward_ns", "reverse_ns"))
+    order = " out of order" if sample["is_reordered"] else ""
+    ttl = "" if sample["ttl"] is None else f", TTL {sample['ttl']}"
+    return f"{number}: {duration(sample['rtt_ns'] / 1e9)} ({forward} there, {reverse} back){ttl}{order}"

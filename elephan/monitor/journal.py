@@ -1,0 +1,103 @@
+"""Samples of today, one fixed record each, appended to a file.
+
+A record carries its own check sum. So a kill or a power cut costs at most the records that had not been written: the
+reader stops at the first one that is torn, and the writer cuts it off before it goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+_BODY = struct.Struct("<qqqBBH")
+_RECORD = struct.Struct("<qqqBBHI")
+RECORD_BYTES = _RECORD.size
+LOST = -1
+"""Stands in `rtt_ns` for a packet without an answer."""
+UNKNOWN = -(2**63)
+"""Stands in `forward_ns` for a delay that the reflector's time stamps did not give."""
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One test packet, answered or lost."""
+
+    sent_ns: int
+    """Unix ns."""
+    rtt_ns: int
+    """Without the reflector's own time; `LOST`."""
+    forward_ns: int = UNKNOWN
+    """Delay to the reflector by both clocks, offset and all; the reverse delay is the rest of the RTT."""
+    ttl: int = 0
+    """TTL or hop limit of the answer; 0: not known."""
+    duplicates: int = 0
+    """Further answers to it, at most 255."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Return True if no answer came."""
+        return self.rtt_ns < 0
+
+
+def day_of(unix_s: float) -> str:
+    """Return the day (UTC) of a time, as names of files have it."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d")
+
+
+def day_start(day: str) -> int:
+    """Return the first second of a day, Unix s."""
+    return int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp())
+
+
+def journal_path(folder: Path, day: str) -> Path:
+    """Return the journal of a day of the path whose folder this is."""
+    return folder / f"{day}.journal"
+
+
+def encode(samples: Sequence[Sample]) -> bytes:
+    """Return the records of samples."""
+    parts = []
+    for one in samples:
+        fields = (one.sent_ns, one.rtt_ns, one.forward_ns, one.ttl & 255, min(one.duplicates, 255), 0)
+        parts.append(_RECORD.pack(*fields, zlib.crc32(_BODY.pack(*fields))))
+    return b"".join(parts)
+
+
+def decode(data: bytes) -> Iterator[Sample]:
+    """Yield the samples of whole records, to the first that is torn."""
+    whole = len(data) // RECORD_BYTES * RECORD_BYTES
+    for *fields, check in _RECORD.iter_unpack(data[:whole]):
+        if zlib.crc32(_BODY.pack(*fields)) != check:
+            return
+        yield Sample(fields[0], fields[1], fields[2], fields[3], fields[4])
+
+
+def read(path: Path, start_s: float = 0.0, offset: int = 0) -> list[Sample]:
+    """Return the samples of a journal from a time on; none where there is no file. `offset` is in records."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset * RECORD_BYTES)
+            data = file.read()
+    except FileNotFoundError:
+        return []
+    start_ns = int(start_s * 1e9)
+    return [one for one in decode(data) if one.sent_ns >= start_ns]
+
+
+def last(path: Path) -> Sample | None:
+    """Return the newest whole record, None when there is none."""
+    try:
+        with path.open("rb") as file:
+            count = file.seek(0, os.SEEK_END) // RECORD_BYTES
+            # A few: the file's end may be torn.
+            file.seek(max(0, count - 4) * RECORD_BYTES)
+            found = list(decode(file.read()))
+    except FileNotFoundError:
+        return None
+    return found[-1] if found else None

@@ -1,0 +1,1 @@
+"""Judge the change detection of `elephan monitor` on series whose changes are known."""

@@ -1,0 +1,1 @@
+"""`elephan diagnose` judged by flows whose limit is known, over emulated paths."""

@@ -1,0 +1,1 @@
+"""Costs of a monitor: space and time of its store, memory and processor time of its process."""

@@ -1,0 +1,1 @@
+"""The web pages, measured: first paint, accessibility, scanners."""

@@ -1,0 +1,150 @@
+"""`elephan measure` over loopback: outcomes, refusals, signals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elephan.core import native
+from tests.measure.conftest import KEY, Run, reflecting
+from tests.measure.proxy import proxied
+
+QUICK = ("--count", "20", "--interval", "5ms", "--json")
+
+
+def quantities(outcome: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Estimates by what they are of."""
+    return {one["quantity"]: one for one in outcome["estimates"]}
+
+
+def stamp(elephan: Run, towards: str, *options: str | Path) -> dict[str, Any]:
+    """Return the outcome of a session."""
+    said = elephan("measure", "stamp", towards, *QUICK, *options)
+    assert said.returncode == 0, said.stderr
+    outcome: dict[str, Any] = json.loads(said.stdout)
+    return outcome
+
+
+@pytest.mark.parametrize("time_format", ["ntp", "ptp"])
+def test_a_session_tells_delay_loss_and_ttl(elephan: Run, reflector: str, time_format: str) -> None:
+    outcome = stamp(elephan, reflector, "--time-format", time_format, "--size", "500B")
+    found = quantities(outcome)
+    assert outcome["test"] == "stamp" and outcome["towards"] == reflector and not outcome["stopped"]
+    assert outcome["counts"]["packets"] == 20 and found["loss"]["value"] == 0
+    assert outcome["cost"]["packets"] == 20 and outcome["cost"]["bytes"] == 20 * 500
+    assert 0 < found["rtt_s"]["low"] <= found["rtt_s"]["value"] <= found["rtt_s"]["high"] < 0.5
+    # Both ends have one clock: half of the round trip is the most that the estimate of it may be wrong by.
+    for name in ("forward_delay_s", "reverse_delay_s"):
+        assert found[name]["low"] <= found["rtt_s"]["high"] and found[name]["high"] >= 0
+    assert found["ttl"]["value"] == 255
+
+
+def test_impairments_of_the_way_are_told_one_by_one(elephan: Run, reflector: str) -> None:
+    def fate(number: int, is_reply: bool) -> list[float]:
+        if (number in (3, 4) and not is_reply) or (number == 9 and is_reply):
+            return []
+        if number == 6 and is_reply:
+            return [0.01, 0.02]
+        # Packets 13 and so on pass number 12 on its way there.
+        return [0.3 if number == 12 and not is_reply else 0.01]
+
+    with proxied(reflector, fate) as proxy:
+        outcome = stamp(elephan, proxy.towards, "--timeout", "700ms")
+    counts = outcome["counts"]
+    assert (counts["lost"], counts["loss_runs"], counts["longest_loss_run"]) == (3, 2, 2)
+    assert (counts["reordered"], counts["forward_reordered"], counts["duplicates"]) == (1, 1, 1)
+    assert quantities(outcome)["rtt_s"]["low"] >= 0.02
+    told = "3 lost in 2 runs, the longest of 2, 2 of them on the way there"
+    assert told in outcome["notes"]
+
+
+def test_a_key_is_needed_on_both_ends(elephan: Run, key_file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text(KEY[::-1])
+    with reflecting("--key-file", str(key_file)) as (towards, process):
+        assert stamp(elephan, towards, "--key-file", key_file)["counts"]["lost"] == 0
+        for options in ([], ["--key-file", other]):
+            said = elephan("measure", "stamp", towards, "--count", "2", "--timeout", "50ms", *options)
+            assert (said.returncode, said.stderr) == (1, f"error: {towards}: no packet has a reply\n")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=10)
+        assert process.returncode == 0
+        assert "20 replies; not answered: 2 too short, 2 with a wrong HMAC" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nobody.invalid"], "nobody.invalid: no address"),
+        (["127.0.0.1:0"], "a port of 1 to 65535"),
+        (["127.0.0.1:862", "--interval", "5"], "--interval"),
+        (["127.0.0.1:862", "--interval", "1us"], "--interval 1us: 0.001s or more"),
+        (["127.0.0.1:862", "--size", "20kB"], "at most 9244"),
+        (["127.0.0.1:862", "--time-format", "unix"], "ntp or ptp"),
+        (["127.0.0.1:862", "--dscp", "64"], "--dscp"),
+        (["127.0.0.1:862", "--count", "0"], "--count"),
+        (["127.0.0.1:862", "--each", "--json"], "--each"),
+        (["127.0.0.1:862", "--key-file", "/nowhere/key"], "--key-file /nowhere/key: cannot be read"),
+    ],
+)
+def test_bad_input_is_a_line_and_exit_code_2(elephan: Run, arguments: list[str], says: str) -> None:
+    said = elephan("measure", "stamp", *arguments)
+    assert said.returncode == 2 and said.stdout == ""
+    assert says in said.stderr and said.stderr.count("\n") == 1
+
+
+def test_keys_that_are_none_are_refused(elephan: Run, tmp_path: Path) -> None:
+    file = tmp_path / "short"
+    for text in ("0011", "not a key of any kind", "é", ""):
+        file.write_text(text)
+        said = elephan("measure", "reflect", "127.0.0.1", "--key-file", file)
+        assert said.returncode == 2 and "16 or more hexadecimal digits" in said.stderr
+
+
+def test_a_taken_port_and_a_strange_address_are_told(elephan: Run) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        said = elephan("measure", "reflect", "127.0.0.1", "--port", str(taken.getsockname()[1]))
+    assert said.returncode == 1 and "Address already in use" in said.stderr
+    said = elephan("measure", "reflect", "one.two", "--port", "0")
+    assert said.returncode == 2 and "an IPv4 or IPv6 address of this machine" in said.stderr
+
+
+def test_estimators_are_commands_by_their_names(elephan: Run, reflector: str) -> None:
+    names = native.path_test_names()
+    assert names[0] == "stamp" and len(names) > 1
+    said = elephan("measure", "--help")
+    assert all(f"\n  {name} " in said.stdout for name in [*names, "reflect"])
+    said = elephan("measure", "mtu", reflector, "--json")
+    outcome = json.loads(said.stdout)
+    assert outcome["test"] == "mtu" and outcome["cost"]["packets"] > 0
+    said = elephan("measure", "capacity", reflector, "--set", "speed=3")
+    assert said.returncode == 2 and "speed" in said.stderr
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is missing; scripts/packages.sh test")
+def test_tshark_reads_the_packets_as_twamps(elephan: Run, reflector: str, tmp_path: Path) -> None:
+    with proxied(reflector) as proxy:
+        outcome = stamp(elephan, proxy.towards)
+    file = tmp_path / "stamp.pcap"
+    proxy.write(file)
+    names = ("seq_number", "error_estimate.multiplier", "sender_seq_number", "sender_ttl", "timestamp")
+    shown = [word for name in names for word in ("-e", f"twamp.test.{name}")]
+    words = ["tshark", "-r", str(file), "-d", "udp.port==862,twamp.test", "-T", "fields", *shown]
+    # Without a control connection it takes a request's zeros for the other fields of a reply.
+    done = subprocess.run([*words, "-t", "u"], capture_output=True, text=True, timeout=60, check=True)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(rows) == 40 == 2 * outcome["cost"]["packets"]
+    assert [int(row[0]) for row in rows] == [int.from_bytes(packet[:4]) for _, _, packet in proxy.packets]
+    for (_, is_reply, packet), row in zip(proxy.packets, rows, strict=True):
+        own, of_sender = (int(one) for one in row[1].split(","))
+        assert own > 0 and (of_sender > 0) == is_reply
+        assert (int(row[2]), int(row[3])) == ((int.from_bytes(packet[24:28]), 64) if is_reply else (0, 0))
+        assert row[4].count(":") >= 2

@@ -1,0 +1,337 @@
+"""The monitor as its users run it: real sessions to a real reflector, kills, commands, alerts, Prometheus."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elephan.core import native
+from elephan.monitor import journal
+from elephan.monitor.child_processes import call
+from elephan.monitor.reading import MonitorReader
+from elephan.monitor.tables import path_id
+from elephan.monitor.writing import Database
+from elephan.store.place import Place
+from tests.monitor.receivers import webhook
+from tests.processes import until
+from tests.store.servers import program, server
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()", "monitor"]
+
+
+def free_port() -> int:
+    """Return a TCP port that nobody listens at."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Reflector:
+    """A STAMP reflector on loopback that comes and goes."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        self._end = False
+        reflector = native.PathReflector([f"127.0.0.1:{self.port}"])
+        self.port = int(reflector.addresses()[0].rpartition(":")[2])
+        self._thread = threading.Thread(target=lambda: reflector.serve(lambda _: self._end), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._end = True
+        self._thread.join(10)
+
+
+@pytest.fixture
+def reflector() -> Iterator[Reflector]:
+    found = Reflector()
+    yield found
+    found.stop()
+
+
+def text_of(reflector: Reflector, more: str = "", paths: int = 1, period: str = "100ms") -> str:
+    """Return a monitor's file with paths to the reflector."""
+    tables = "".join(
+        f'[[path]]\nname = "p{number}"\ntowards = "127.0.0.1:{reflector.port}"\nline_rate = "1Gbit/s"\n'
+        f'[[path.test]]\ntest = "stamp"\nperiod = "{period}"\n'
+        for number in range(paths)
+    )
+    return f'name = "dr"\n{more}\n{tables}'
+
+
+@contextmanager
+def monitor(file: Path, store: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], Callable[[], str]]]:
+    """Run a monitor; give its process, and what it has said so far."""
+    said = file.with_suffix(".said")
+    with said.open("w") as out:
+        process = subprocess.Popen(
+            [*COMMAND, "run", str(file), "--store", store],
+            stderr=out,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+        )
+        try:
+            until(lambda: "monitor dr: " in said.read_text() or process.poll() is not None, 60)
+            yield process, said.read_text
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait(30)
+
+
+def asked(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of `elephan monitor`."""
+    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+def status(store: str) -> dict[str, Any]:
+    (found,) = json.loads(asked("status", "--store", store, "--json").stdout)
+    return dict(found)
+
+
+def test_silence_is_told_once_also_over_a_kill_and_its_end_too(tmp_path: Path, reflector: Reflector) -> None:
+    store, file = str(tmp_path / "results.sqlite"), tmp_path / "dr.toml"
+    with webhook() as (url, came, _):
+        file.write_text(text_of(reflector, f'[alerts]\nurls = ["{url}"]'))
+        with monitor(file, store) as (process, said):
+            until(lambda: status(store)["paths"][0]["sent"] > 5, 30)
+            assert status(store)["paths"][0]["state"] == "good"
+            refused = asked("run", str(file), "--store", store)
+            assert refused.returncode == 2 and "runs already, as process" in refused.stderr
+            reflector.stop()
+            until(lambda: bool(came), 60)
+            assert came[0]["title"] == "p0: no answer" and "likely cause: outage" in came[0]["message"]
+            (path,) = status(store)["paths"]
+            assert path["state"] == "silent" and "nobody listens" in path["fault"]
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        with MonitorReader(store) as reader:
+            (alert,) = reader.alerts(open_only=True)
+            assert alert.kind == "silent" and reader.paths()[0].state == "silent"
+            folder = reader.folder(reader.paths()[0].id)
+        kept = sum(len(journal.read(one)) for one in folder.glob("*.journal"))
+        assert kept > 10
+        with monitor(file, store) as (process, said):
+            reflector.start()
+            until(lambda: len(came) > 1, 60)
+            assert "p0: answers again after" in came[1]["title"] and came[1]["type"] == "success"
+            until(lambda: status(store)["paths"][0]["state"] == "good", 30)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0, said()
+    assert len(came) == 2
+    assert sum(len(journal.read(one)) for one in folder.glob("*.journal")) > kept
+    with MonitorReader(store) as reader:
+        assert reader.paths()[0].state == "paused" and not reader.alerts(open_only=True)
+        assert reader.alerts()[0].ended_s is not None
+    assert "not watched now" in asked("status", "--store", store).stdout
+
+
+def test_a_test_by_hand_a_file_that_is_read_again_and_metrics(tmp_path: Path, reflector: Reflector) -> None:
+    store, file, port = str(tmp_path / "results.sqlite"), tmp_path / "dr.toml", free_port()
+    metrics = f'[metrics]\nlisten = "127.0.0.1:{port}"'
+    file.write_text(text_of(reflector, metrics, paths=2))
+    with monitor(file, store) as (process, said):
+        done = asked("now", "p0", "stamp", "--store", store, "--json")
+        assert done.returncode == 0, done.stderr
+        outcome = json.loads(done.stdout)
+        assert outcome["cost"]["packets"] == 20 and outcome["estimates"]
+        done = asked("now", "p1", "mtu", "--store", store)
+        assert done.returncode == 0 and "path MTU: " in done.stdout and "cost: " in done.stdout, done.stderr
+        assert asked("now", "p9", "stamp", "--store", store).stderr == 'error: no path "p9"; there is p0, p1\n'
+        assert "this build has none" in asked("now", "p0", "nothing", "--store", store).stderr
+        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+        assert 'elephan_path_sent_packets_total{monitor="dr",path="p1"}' in page
+        assert 'elephan_path_test_bytes_total{monitor="dr",path="p0",test="stamp"}' in page
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
+        file.write_text("name = 3")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "the file stays as it was read before" in said(), 30)
+        file.write_text(text_of(reflector, metrics, paths=3))
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "3 paths" in said(), 30)
+        until(lambda: len(status(store)["paths"]) == 3 and status(store)["paths"][2]["sent"] > 3, 30)
+    assert process.returncode == 0, said()
+    with MonitorReader(store) as reader:
+        (found,) = reader.outcomes(reader.paths()[0].id, "stamp", 0, time.time() + 10)
+        assert found.outcome["cost"]["packets"] == 20
+        assert reader.paths()[0].latest["rtt_s"] < 1
+
+
+def test_a_server_that_is_away_holds_nothing_up(tmp_path: Path, reflector: Reflector) -> None:
+    file = tmp_path / "dr.toml"
+    file.write_text(text_of(reflector))
+    store = f"postgresql://nobody@127.0.0.1:{free_port()}/gone"
+    with monitor(file, store, XDG_DATA_HOME=str(tmp_path)) as (process, said):
+        spool = next((tmp_path / "elephan" / "unsent").glob("*.sqlite"))
+        folder = tmp_path / "elephan" / "monitor"
+        until(lambda: any(one.stat().st_size > 320 for one in folder.glob("*/*/*.journal")), 30)
+    assert process.returncode == 0, said()
+    import sqlite3
+
+    with sqlite3.connect(spool) as connection:
+        assert connection.execute("select name, state from monitor_path").fetchall() == [("p0", "paused")]
+
+
+class Relay:
+    """A way to the reflector whose delay can be changed: a path that takes another route."""
+
+    def __init__(self, to: int) -> None:
+        self.delay_s = 0.0
+        self._there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._there.bind(("127.0.0.1", 0))
+        self._back.connect(("127.0.0.1", to))
+        self.port = int(self._there.getsockname()[1])
+        self._sender: Any = None
+        threading.Thread(target=self._forward, daemon=True).start()
+        threading.Thread(target=self._return, daemon=True).start()
+
+    def _forward(self) -> None:
+        while True:
+            packet, self._sender = self._there.recvfrom(2048)
+            time.sleep(self.delay_s)
+            self._back.send(packet)
+
+    def _return(self) -> None:
+        while True:
+            self._there.sendto(self._back.recv(2048), self._sender)
+
+
+TRANSFER = """
+title = "tonight's increment"
+[run]
+duration = "600s"
+[path]
+bandwidth = "100Mbit/s"
+rtt = "1ms"
+[[flow]]
+name = "increment"
+congestion_control = "cubic"
+workload = { kind = "bulk", bytes = "4MB" }
+"""
+
+
+def test_an_alert_says_what_it_does_to_the_transfers_of_the_path(tmp_path: Path, reflector: Reflector) -> None:
+    store, file = str(tmp_path / "results.sqlite"), tmp_path / "dr.toml"
+    relay = Relay(reflector.port)
+    (tmp_path / "tonight.toml").write_text(TRANSFER)
+    with webhook() as (url, came, _):
+        text = text_of(reflector, f'[alerts]\nurls = ["{url}"]', period="200ms").replace(
+            str(reflector.port), str(relay.port)
+        )
+        more = 'benchmark = { rtt = "100ms" }\ntransfers = ["tonight.toml"]\n[[path.test]]'
+        file.write_text(text.replace("[[path.test]]", more))
+        with monitor(file, store):
+            until(lambda: status(store)["paths"][0]["sent"] > 12, 60)
+            relay.delay_s = 0.18
+            until(lambda: bool(came), 120)
+    title, body = came[0]["title"], came[0]["message"]
+    assert title.startswith("p0: RTT ") and "; agreed: 100 ms" in title
+    assert "likely cause: " in body and "tonight's increment: " in body and " instead of " in body
+    with MonitorReader(store) as reader:
+        (alert,) = [one for one in reader.alerts() if one.quantity == "rtt_s"]
+        assert alert.kind == "agreed_missed" and alert.evidence["after"] > 0.1
+        (told,) = alert.forecast
+        assert told["after_s"] > 2 * told["before_s"] > 0 and told["text"] in body
+
+
+@pytest.mark.skipif(program("postgresql") is None, reason="needs postgresql: scripts/packages.sh test")
+def test_rows_that_waited_go_to_the_server_when_it_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with server("postgresql") as running:
+        store = running.database()
+        assert call("upgrade", {"store": store}).fault is None
+        identity = path_id("dr", "vienna")
+        database = Database(Place.of(store))
+
+        def add(start: int, ended: float | None) -> None:
+            row_of = {"path_id": identity, "quantity": "rtt_s", "seconds": 60, "start": start, "count": 60, "lost": 1}
+            numbers = dict.fromkeys(("min", "p05", "p50", "p95", "max", "mean"), 0.02)
+            alert = {"id": 5, "path_id": identity, "quantity": "rtt_s", "kind": "step", "since": 1.0, "found": 2.0}
+            alert |= {"ended": ended, "text": "x", "evidence": "{}", "cause": None, "forecast": "[]"}
+            path = {"id": identity, "monitor": "dr", "name": "vienna", "settings": "{}", "created": "2026"}
+            database.add("monitor_path", [{**path, "state": "running", "changed": start}])
+            database.add("monitor_summary", [{**row_of, **numbers}])
+            database.add("monitor_alert", [alert])
+            assert database.flush()
+
+        add(60, None)
+        running.stop()
+        done = call("send", {"store": store})
+        assert done.result is None and done.fault is not None and "connection" in done.fault
+        running.begin()
+        done = call("send", {"store": store})
+        assert done.result == {"sent": 3}, done.fault
+        assert database.rows("select count(*) from monitor_summary") == [(0,)]
+        # The same alert, which has ended meanwhile, and another minute.
+        add(120, 9.0)
+        assert call("send", {"store": store}).result == {"sent": 3}
+        with MonitorReader(store) as reader:
+            (path,) = reader.paths(now_s=150.0)
+            assert path.latest["rtt_s"] == 0.02
+            assert [one.ended_s for one in reader.alerts()] == [9.0]
+            assert reader.series(identity, "rtt_s", 0, 3 * 86_400).times == [60.0, 120.0]
+        database.close()
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus: scripts/packages.sh test")
+def test_prometheus_scrapes_it_and_takes_its_rules(tmp_path: Path, reflector: Reflector) -> None:
+    rules = tmp_path / "rules.yml"
+    rules.write_text(asked("rules").stdout)
+    checked = subprocess.run(["promtool", "check", "rules", str(rules)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0 and "7 rules found" in checked.stdout, checked.stdout + checked.stderr
+    port, own = free_port(), free_port()
+    file = tmp_path / "dr.toml"
+    file.write_text(text_of(reflector, f'[metrics]\nlisten = "127.0.0.1:{port}"'))
+    config = tmp_path / "prometheus.yml"
+    config.write_text(
+        "global: { scrape_interval: 1s, evaluation_interval: 1s }\n"
+        f'rule_files: ["{rules}"]\n'
+        f'scrape_configs: [{{ job_name: elephan, static_configs: [{{ targets: ["127.0.0.1:{port}"] }}] }}]\n'
+    )
+
+    def query(text: str) -> list[Any]:
+        url = f"http://127.0.0.1:{own}/api/v1/query?query={text}"
+        try:
+            answer = json.loads(urllib.request.urlopen(url, timeout=5).read())
+        except OSError:
+            return []
+        return list(answer["data"]["result"])
+
+    with monitor(file, str(tmp_path / "results.sqlite")):
+        words = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}"]
+        server = subprocess.Popen(
+            ["prometheus", *words, f"--web.listen-address=127.0.0.1:{own}", "--log.level=error"],
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            until(lambda: bool(query("elephan_path_rtt_seconds")), 60)
+            (found,) = query("elephan_path_rtt_seconds")
+            assert found["metric"]["path"] == "p0" and 0 < float(found["value"][1]) < 1
+            page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read()
+            linted = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, check=False)
+            assert linted.returncode == 0, linted.stdout + linted.stderr
+        finally:
+            server.terminate()
+            server.wait(30)
