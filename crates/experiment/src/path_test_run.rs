@@ -5,8 +5,11 @@ use crate::built_in_node::built_in_nodes;
 use crate::error::RunError;
 use crate::mixed_transport::MixedMaker;
 use crate::node::Node;
-use crate::path_test::{JudgedOutcome, PathTest, PathTestSpec};
+use crate::packet::Packet;
+use crate::path_test_ends::{JudgedOutcome, PathTest};
+use crate::path_test_spec::PathTestSpec;
 use crate::run::Progress;
+use crate::tcp_config::Algorithms;
 use crate::transport::TransportMaker;
 use crate::validate::{check_path_test, path_test_takes_longer, ValidRun, ValidSimulation};
 use crate::world::World;
@@ -37,7 +40,7 @@ pub fn path_test(
         let parts = Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes };
         run_test(spec, at, estimator, build(run, parts)?, progress)
     } else {
-        let parts = Parts { maker: crate::tcp_config::Algorithms::default(), nodes, of_ends, probes };
+        let parts = Parts { maker: Algorithms::default(), nodes, of_ends, probes };
         run_test(spec, at, estimator, build(run, parts)?, progress)
     }
 }
@@ -46,7 +49,7 @@ fn run_test<M: TransportMaker, N: Node<M::Transport>>(
     spec: &RunSpec,
     at: &PathTestSpec,
     estimator: Box<dyn Estimator>,
-    (mut world, mut net): (World<M, N>, Network<crate::packet::Packet>),
+    (mut world, mut net): (World<M, N>, Network<Packet>),
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<JudgedOutcome, RunError> {
     let [route, back] = check_path_test(spec, at)?;

@@ -2,7 +2,7 @@
 
 use super::network::check_route;
 use crate::error::RunError;
-use crate::path_test::PathTestSpec;
+use crate::path_test_spec::PathTestSpec;
 use spec::RunSpec;
 
 /// The links of a path test of `spec`, there and back.
