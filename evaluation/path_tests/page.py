@@ -10,7 +10,7 @@ from evaluation.parts import RESULTS, write_parts
 from evaluation.path_tests.cells import LOADS, PATHS, RATES, TARGETS, TRAFFICS, Judged, Test
 
 PAGE = "path-tests.md"
-COMMAND = "python -m evaluation.path_tests --measure --part 2"
+COMMAND = "python -m evaluation.path_tests --measure --part 3"
 
 
 def summary(test: Test, found: Sequence[Judged]) -> str:

@@ -90,7 +90,7 @@ fn the_depth_of_a_queue_is_found_or_its_bound_named() {
 
 #[test]
 fn a_policer_is_no_queue() {
-    let line = Line { bucket: Some((200_000_000, 500_000.0, false)), ..Line::new(1_000_000_000) };
+    let line = Line { bucket: Some((200_000_000, 200_000.0, false)), ..Line::new(1_000_000_000) };
     refusal(&run(&line, "queue"), "policer");
 }
 

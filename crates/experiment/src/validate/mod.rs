@@ -9,8 +9,10 @@ mod gateways;
 mod iscsi;
 mod manager;
 mod network;
+mod path_test;
 
 pub use network::check_route;
+pub use path_test::{check_path_test, path_test_takes_longer};
 
 use crate::error::RunError;
 use spec::{FlowSpec, RunSpec, WorkloadSpec, FORMAT};

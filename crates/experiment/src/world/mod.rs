@@ -14,7 +14,7 @@ use crate::copy_study::CopyStudy;
 use crate::environment::{Environment, Senders};
 use crate::node::Node;
 use crate::packet::Packet;
-use crate::path_test::PathTest;
+use crate::path_test_ends::PathTest;
 use crate::probe::{FlowObservation, Probe, ProbeView, QueueObservation};
 use crate::sender_command::AddressedCommand;
 use crate::series::{FlowRow, FlowSeries};

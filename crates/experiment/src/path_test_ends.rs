@@ -1,52 +1,16 @@
 //! A path test beside a run's traffic: the packets of its trains are packets of the simulated network. The truth about
 //! the path, which a real one does not tell, is read off the links.
 
-use crate::build::{build, Parts};
-use crate::built_in_node::built_in_nodes;
-use crate::error::RunError;
 use crate::link_config::framing_of;
-use crate::mixed_transport::MixedMaker;
-use crate::node::Node;
 use crate::packet::Packet;
-use crate::run::Progress;
-use crate::transport::TransportMaker;
-use crate::validate::{check_route, ValidRun, ValidSimulation};
-use crate::world::World;
+use crate::path_test_spec::PathTestSpec;
 use link::Packet as _;
 use path_test::estimate::{Estimator, Next, Outcome};
 use path_test::train::{Train, TrainPacket, TrainReport};
-use serde::{Deserialize, Serialize};
-use sim::{Network, RouteId};
+use serde::Serialize;
+use sim::Network;
 use spec::{LinkSpec, QueueSpec, RunSpec};
-use std::ops::ControlFlow;
 use units::Time;
-
-/// Events between two reports of progress.
-const EVENTS_PER_CALL: u64 = 1 << 18;
-
-/// A path test's place in a run, and its receiver's clock.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct PathTestSpec {
-    /// Links to the far end; null: those of the run's first flow, or first background source.
-    #[serde(default)]
-    pub route: Option<Vec<usize>>,
-    /// Links back; null: those of the run's first flow.
-    #[serde(default)]
-    pub return_route: Option<Vec<usize>>,
-    /// First poll of the estimator, ns.
-    #[serde(default)]
-    pub start_ns: u64,
-    /// Steps of the receiver's time stamps, ns; 0 is 1.
-    #[serde(default)]
-    pub stamp_step_ns: u64,
-    /// Receiver's clock less the sender's at time 0, ns.
-    #[serde(default)]
-    pub clock_offset_ns: i64,
-    /// Rate of the receiver's clock beside the sender's, less one, 10^-9.
-    #[serde(default)]
-    pub clock_skew_e9: i32,
-}
 
 /// The truth about a link of the route.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -126,6 +90,33 @@ pub struct PathTest {
 }
 
 impl PathTest {
+    /// The two ends of a test: packets over `route` start at the first of `hops`, those back at the second.
+    pub fn new(
+        estimator: Box<dyn Estimator>,
+        spec: PathTestSpec,
+        route: Vec<usize>,
+        hops: [u32; 2],
+        first_number: u32,
+        timer: u32,
+    ) -> PathTest {
+        PathTest {
+            estimator,
+            spec,
+            dropped_bytes: vec![0; route.len()],
+            route,
+            hops,
+            first_number,
+            timer,
+            running: None,
+            outcome: None,
+            packet_bytes: 0,
+            sent_bytes: 0,
+            returned_bytes: 0,
+            begun: None,
+            ended: None,
+        }
+    }
+
     /// Returns true if `number` is one of its hosts or sources.
     #[inline]
     pub fn owns(&self, number: u32) -> bool {
@@ -246,7 +237,8 @@ impl PathTest {
         running.outstanding == 0
     }
 
-    fn judged(self, spec: &RunSpec, net: &Network<Packet>) -> Option<JudgedOutcome> {
+    /// What it found, beside the truth; None: it is not over.
+    pub fn judged(self, spec: &RunSpec, net: &Network<Packet>) -> Option<JudgedOutcome> {
         let ((begun, before), (ended, after)) = (self.begun?, self.ended?);
         let seconds = ended.since(begun).as_secs_f64();
         let of_link = |(place, &link): (usize, &usize)| {
@@ -288,89 +280,4 @@ fn queue_bytes(spec: &LinkSpec) -> Option<u64> {
         QueueSpec::Red { limit_bytes, .. } => Some(limit_bytes),
         QueueSpec::Codel { .. } | QueueSpec::FqCodel { .. } => None,
     }
-}
-
-/// Runs `estimator` beside the traffic of `spec`, until it is done. `progress` is called every few hundred thousand
-/// events.
-///
-/// # Errors
-/// [`RunError`]: as of [`crate::simulate`]; a route that the network does not have; the run ends before the test.
-pub fn path_test(
-    spec: &RunSpec,
-    at: &PathTestSpec,
-    estimator: Box<dyn Estimator>,
-    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<JudgedOutcome, RunError> {
-    let run = ValidSimulation::new(ValidRun::new(spec)?)?;
-    let (nodes, of_ends) = built_in_nodes(run)?;
-    let probes = vec![];
-    if MixedMaker::is_needed(spec) {
-        let parts = Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes };
-        run_test(spec, at, estimator, build(run, parts)?, progress)
-    } else {
-        let parts = Parts { maker: crate::tcp_config::Algorithms::default(), nodes, of_ends, probes };
-        run_test(spec, at, estimator, build(run, parts)?, progress)
-    }
-}
-
-fn routes(spec: &RunSpec, at: &PathTestSpec) -> Result<[Vec<usize>; 2], RunError> {
-    let wrong = |text: &str| RunError::Spec(format!("path test: {text}"));
-    let first = spec.flows.first();
-    let route = at.route.clone().or_else(|| first.map(|flow| flow.route.clone()));
-    let back = at.return_route.clone().or_else(|| first.map(|flow| flow.return_route.clone()));
-    let (Some(route), Some(back)) = (route, back) else {
-        return Err(wrong("route and return_route are needed in a run without flows"));
-    };
-    for (key, links) in [("route", &route), ("return_route", &back)] {
-        let end = |place: Option<&usize>| place.and_then(|&link| spec.links.get(link));
-        let (Some(first), Some(last)) = (end(links.first()), end(links.last())) else {
-            return Err(wrong(&format!("{key} = {links:?}: has to name links of the run, at least one")));
-        };
-        check_route("path test", key, links, first.from, last.to, &spec.links)?;
-    }
-    Ok([route, back])
-}
-
-fn run_test<M: TransportMaker, N: Node<M::Transport>>(
-    spec: &RunSpec,
-    at: &PathTestSpec,
-    estimator: Box<dyn Estimator>,
-    (mut world, mut net): (World<M, N>, Network<Packet>),
-    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<JudgedOutcome, RunError> {
-    let [route, back] = routes(spec, at)?;
-    let timers = world.connections.timers;
-    let first_number = timers.numbering().first_host + spec.background.len() as u32;
-    let RouteId(there) = net.add_route(&route, first_number);
-    let RouteId(and_back) = net.add_route(&back, first_number + 1);
-    let timer = timers.path_test();
-    net.set_timer(timer, Time(at.start_ns));
-    world.path_test = Some(Box::new(PathTest {
-        estimator,
-        spec: at.clone(),
-        dropped_bytes: vec![0; route.len()],
-        route,
-        hops: [there, and_back],
-        first_number,
-        timer,
-        running: None,
-        outcome: None,
-        packet_bytes: 0,
-        sent_bytes: 0,
-        returned_bytes: 0,
-        begun: None,
-        ended: None,
-    }));
-    let end = Time(spec.duration_ns);
-    loop {
-        let reached = net.run(&mut world, end, EVENTS_PER_CALL);
-        if progress(Progress { now: net.now(), end, events: net.events() }).is_break() {
-            return Err(RunError::Stopped);
-        }
-        if reached != sim::Progress::ReachedEvents {
-            break;
-        }
-    }
-    let judged = world.path_test.take().and_then(|test| test.judged(spec, &net));
-    judged.ok_or_else(|| RunError::Spec(format!("duration_ns = {}: the path test takes longer", spec.duration_ns)))
 }
