@@ -201,4 +201,5 @@ def _t95(freedom: int) -> float:
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
-    return z + sum(term / freedom ** (power + 1) for power, term in enumerate(terms))
+    t: float = z + sum(term / freedom ** (power + 1) for power, term in enumerate(terms))
+    return t
