@@ -155,7 +155,8 @@ impl TestSocket {
         self.set(level, option, ttl.into())
     }
 
-    /// Lets routers fragment, or forbids it. Where they may not, what the host knows of the path's MTU does not count either.
+    /// Lets routers fragment, or forbids it. Where they may not, the MTU that the host knows of the path does not count
+    /// either.
     pub fn set_do_not_fragment(&self, on: bool) -> io::Result<()> {
         if self.is_v6 {
             let how = if on { libc::IPV6_PMTUDISC_PROBE } else { libc::IPV6_PMTUDISC_DONT };

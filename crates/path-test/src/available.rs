@@ -305,8 +305,8 @@ impl Available {
             }
             None => {
                 notes.push(format!(
-                    "cross traffic comes in bursts ({misfit:.0} % of {streams} streams contradict the others): where the tight \
-                     link is not the narrow one, this is not its available bandwidth"
+                    "cross traffic comes in bursts ({misfit:.0} % of {streams} streams contradict the others): where \
+                     the tight link is not the narrow one, this is not its available bandwidth"
                 ));
                 // Bursts on other hops make gaps longer on average.
                 (groups, of_groups + 0.05 * capacity)

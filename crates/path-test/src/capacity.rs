@@ -252,8 +252,8 @@ impl Capacity {
         if by_trains > 0.0 && found.value > MAX_OVER_TRAINS * by_trains {
             let (pairs, trains) = (found.value / 1e6, by_trains / 1e6);
             let why = format!(
-                "pairs give {pairs:.1} Mbit/s, trains {trains:.1}: the receiver coalesces interrupts, or several hops are \
-                 full"
+                "pairs give {pairs:.1} Mbit/s, trains {trains:.1}: the receiver coalesces interrupts, or several hops \
+                 are full"
             );
             return self.refuse(now_ns, why);
         }
@@ -359,8 +359,8 @@ impl Series {
         let (low, high) = (rate(value * (1.0 + MODE_WIDTH)), rate(value * (1.0 - MODE_WIDTH)));
         let (packets, bytes) = (self.group_packets, self.packet_bytes);
         let note = format!(
-            "no group passed undisturbed; the strongest mode of the dispersion has {} of {} groups of {packets} packets \
-             of {bytes} bytes",
+            "no group passed undisturbed; the strongest mode of the dispersion has {} of {} groups of {packets} \
+             packets of {bytes} bytes",
             mode.len(),
             all.len()
         );

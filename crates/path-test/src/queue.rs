@@ -132,7 +132,8 @@ impl Queue {
             if bytes > most {
                 let sent = bytes / LONGER as u64;
                 let why = format!(
-                    "{sent} bytes at twice the capacity overflowed no queue, and {bytes} would exceed max_bytes = {most}"
+                    "{sent} bytes at twice the capacity overflowed no queue, and {bytes} would exceed max_bytes = \
+                     {most}"
                 );
                 self.refuse(now_ns, why);
             }
@@ -199,8 +200,8 @@ impl Queue {
             return self.refuse(
                 now_ns,
                 format!(
-                    "{early} of {lost} losses came while the queue was not full: it drops early, or a policer or the line \
-                     does"
+                    "{early} of {lost} losses came while the queue was not full: it drops early, or a policer or the \
+                     line does"
                 ),
             );
         }
