@@ -649,6 +649,7 @@ def path_test(
     """
 
 def path_test_names() -> list[str]: ...
+
 @final
 class PathReflector:
     def __new__(

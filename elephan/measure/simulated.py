@@ -13,12 +13,12 @@ from elephan.errors import InputError
 from elephan.scenario import expand, load
 
 START_S = 1.0
-"""When the test begins: traffic has then been there for a while."""
+"""Beginning of the test, s: traffic has then been there for a while."""
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a path test in the simulator gave."""
+    """Result of a path test in the simulator."""
 
     outcome: dict[str, Any]
     """As of a test on a real path: `estimates`, `refused`, `notes`, `cost`."""

@@ -203,7 +203,9 @@ def _hours(one: _Path, start: float, seed: int) -> Iterator[dict[str, Any]]:
     samples = _samples(one, start, start + DAY, 60.0, seed)
     for seconds in (3600, DAY):
         for found in raw.summaries(samples, one.id, seconds):
-            yield {**found, "count": int(found["count"]) * 60, "lost": int(found["lost"]) * 60}  # type: ignore[call-overload]
+            # A sample of a minute stands for sixty.
+            minute = {key: 60 * int(found[key]) for key in ("count", "lost")}  # type: ignore[call-overload]
+            yield {**found, **minute}
 
 
 def _outcomes(one: _Path, start: float, end: float, seed: int) -> Iterator[tuple[str, str, Sequence[dict[str, Any]]]]:

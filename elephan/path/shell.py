@@ -49,9 +49,7 @@ def run(
         return code, path.stop(spec)
 
 
-def _run_there(
-    place: testbed.Site, words: list[str], signalled: _Signalled, routers: Sequence[tuple[str, str]]
-) -> int:
+def _run_there(place: testbed.Site, words: list[str], signalled: _Signalled, routers: Sequence[tuple[str, str]]) -> int:
     near, far = place.names
     own, other = testbed.ADDRESSES
     environment = os.environ | {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from evaluation.markdown import table
 from evaluation.parts import RESULTS, write_parts
@@ -72,23 +73,59 @@ def _totals(found: Mapping[Test, list[Judged]]) -> str:
     return table(heads, rows)
 
 
+def _missed(found: Mapping[Test, list[Judged]]) -> str:
+    """Return a table of the cells that miss their target; the CSV file has the reasons of refusals."""
+    rows = []
+    for test, of in found.items():
+        for judged in of:
+            cell = judged.cell
+            if judged.right:
+                continue
+            value = (
+                "refused" if judged.outcome["refused"] else "none" if judged.value is None else f"{judged.value:.4g}"
+            )
+            rows.append(
+                [
+                    test,
+                    f"{cell.rate / 1e6:.1f} Mbit/s",
+                    f"{cell.load:.0%} {cell.traffic}",
+                    cell.path,
+                    f"{cell.queue:.2f}",
+                ]
+                + [value, "none" if judged.true is None else f"{judged.true:.4g}"]
+                + ["" if judged.error is None else f"{100 * judged.error:+.1f} %"]
+            )
+    heads = ["test", "narrow link", "cross traffic", "path", "queue, BDP", "estimate", "true", "error"]
+    return table(heads, rows) if rows else "None."
+
+
+def _has_rate(rate: float, judged: Judged) -> bool:
+    return 0.8 * rate <= judged.cell.rate <= rate
+
+
+def _has_load(load: float, judged: Judged) -> bool:
+    return judged.cell.load == load
+
+
+def _has_traffic(traffic: str, judged: Judged) -> bool:
+    return judged.cell.traffic == traffic and judged.cell.load > 0
+
+
+def _has_path(path: str, judged: Judged) -> bool:
+    return judged.cell.path == path
+
+
 def texts(found: Mapping[Test, list[Judged]]) -> dict[str, str]:
     """Return the measured parts by name."""
-    # Each label's predicate is bound at once.
     labels: dict[str, Callable[[Judged], bool]] = {}
-    for rate in RATES:
-        labels[f"up to {rate / 1e6:g} Mbit/s"] = lambda judged, rate=rate: 0.8 * rate <= judged.cell.rate <= rate
-    for load in LOADS:
-        labels[f"{load:.0%} load"] = lambda judged, load=load: judged.cell.load == load
-    for traffic in TRAFFICS:
-        labels[traffic] = lambda judged, traffic=traffic: judged.cell.traffic == traffic and judged.cell.load > 0
-    for path in PATHS:
-        labels[path] = lambda judged, path=path: judged.cell.path == path
-    missed = [f"- {test}: {line(judged)}" for test, of in found.items() for judged in of if not judged.right]
+    labels |= {f"up to {rate / 1e6:g} Mbit/s": partial(_has_rate, rate) for rate in RATES}
+    labels |= {f"{load:.0%} load": partial(_has_load, load) for load in LOADS}
+    labels |= {traffic: partial(_has_traffic, traffic) for traffic in TRAFFICS}
+    labels |= {path: partial(_has_path, path) for path in PATHS}
     return {
         "totals": _totals(found),
         "cells": table(["cells", *found], _rows(found, labels)),
-        "missed": "\n".join(missed) or "None.",
+        "missed": _missed(found),
     }
 
 

@@ -48,7 +48,7 @@ def reflecting(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 @pytest.fixture(scope="session")
 def reflector() -> Iterator[str]:
-    """Where a reflector without a key listens."""
+    """Address of a reflector without a key."""
     with reflecting("--short-replies") as (towards, _):
         yield towards
 

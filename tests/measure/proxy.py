@@ -18,7 +18,7 @@ Fate = Callable[[int, bool], list[float]]
 
 @dataclass
 class Proxy:
-    """Where it listens, and what passed."""
+    """Its address, and the packets that passed."""
 
     towards: str
     packets: list[tuple[float, bool, bytes]] = field(default_factory=list)

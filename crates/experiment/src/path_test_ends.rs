@@ -44,12 +44,12 @@ pub struct PathTruth {
     pub links: Vec<LinkTruth>,
 }
 
-/// What a path test gave, beside the truth.
+/// Result of a path test, beside the truth.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct JudgedOutcome {
     /// The estimator's.
     pub outcome: Outcome,
-    /// What the links say.
+    /// Truth by the links.
     pub truth: PathTruth,
 }
 
@@ -237,7 +237,7 @@ impl PathTest {
         running.outstanding == 0
     }
 
-    /// What it found, beside the truth; None: it is not over.
+    /// Its result, beside the truth; None: it is not over.
     pub fn judged(self, spec: &RunSpec, net: &Network<Packet>) -> Option<JudgedOutcome> {
         let ((begun, before), (ended, after)) = (self.begun?, self.ended?);
         let seconds = ended.since(begun).as_secs_f64();

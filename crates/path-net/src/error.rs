@@ -8,12 +8,12 @@ pub enum PathError {
     /// The system refused something.
     #[error("{what}: {error}")]
     Io {
-        /// What was done.
+        /// The act.
         what: String,
-        /// Why it failed.
+        /// The reason.
         error: io::Error,
     },
-    /// What was asked for cannot be.
+    /// A request that cannot be met.
     #[error("{0}")]
     Input(String),
     /// The caller told it to.

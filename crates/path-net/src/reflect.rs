@@ -58,12 +58,12 @@ impl ReflectorServer {
         })
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     pub fn local(&self) -> Vec<SocketAddr> {
         self.sockets.iter().filter_map(|socket| socket.local().ok()).collect()
     }
 
-    /// What it has done.
+    /// Counts of its work.
     pub fn counts(&self) -> ReflectorCounts {
         self.core.counts()
     }

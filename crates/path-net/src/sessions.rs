@@ -19,7 +19,7 @@ const QUALITY_NS: u64 = 10_000_000_000;
 /// Packets of one system call: sessions are slow, and each socket has a few at most.
 const ROOM: usize = 8;
 
-/// What a session is to do.
+/// Settings of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// Reflector: `host:port`.
@@ -268,7 +268,7 @@ impl Entry {
         let distance = Distance::now();
         let (to, session) = (self.to, &mut self.session);
         let (untold, first, fault) = (&mut self.untold, &mut self.untold_first, &mut self.fault);
-        // What the queue refuses to tell is not known; packets go on.
+        // A queue that refuses to be read tells nothing; packets go on.
         let _ = room.reports(&self.socket, |report| match report {
             Report::Sent { number, at_unix_ns, hardware_ns } => {
                 let at = number.wrapping_sub(*first) as usize;

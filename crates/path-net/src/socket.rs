@@ -167,7 +167,8 @@ impl TestSocket {
         self.set(level, option, ttl.into())
     }
 
-    /// Whether routers may fragment. Where they may not, what the host knows of the path's MTU does not count either.
+    /// Lets routers fragment, or forbids it. Where they may not, the MTU that the host knows of the path does not count
+    /// either.
     pub fn set_do_not_fragment(&self, on: bool) -> io::Result<()> {
         if self.is_v6 {
             let how = if on { libc::IPV6_PMTUDISC_PROBE } else { libc::IPV6_PMTUDISC_DONT };
@@ -452,7 +453,7 @@ fn report(header: &libc::msghdr, payload: &[u8]) -> Option<Report> {
     let is_icmp = is_v6 || origin == libc::SO_EE_ORIGIN_ICMP;
     let at_unix_ns = times.0.unwrap_or_else(crate::clock::unix_ns);
     let is_too_big = if is_icmp { (is_v6 && kind == 2) || (!is_v6 && kind == 3 && code == 4) } else { info > 0 };
-    // What the own host refuses it says without a type; it is a packet too big for its own link.
+    // A refusal of the own host has no type: the packet is too big for its link.
     let (kind, code) = if is_icmp { (kind, code) } else { (3, 4) };
     let mtu = (is_too_big && info > 0).then_some(info);
     let mut quoted = ([0; QUOTED_MAX], payload.len().min(QUOTED_MAX));

@@ -203,7 +203,7 @@ impl TrainDriver {
             Err(error) => {
                 run.packets[at].sent_ns = now_ns;
                 run.refusals += 1;
-                // Whether the kernel has numbered the packet depends on its version: it numbers anew.
+                // Kernels differ in the numbers that they give after an error: numbering begins anew.
                 self.take(run);
                 run.sent.clear();
                 let _ = self.socket.stamp_sent();

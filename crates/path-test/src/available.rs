@@ -264,7 +264,7 @@ impl Available {
         self.capacity.cost_with(self.budget.cost(now_ns))
     }
 
-    /// What the streams say, and half of its interval, bit/s; None: they contradict each other.
+    /// Rate by the streams, and half of its interval, bit/s; None: they contradict each other.
     fn by_streams(&self) -> Option<(f64, f64)> {
         if self.close.is_empty() || self.misfit() > MAX_MISFIT {
             return None;
@@ -305,7 +305,8 @@ impl Available {
             }
             None => {
                 notes.push(format!(
-                    "cross traffic comes in bursts ({misfit:.0} % of {streams} streams contradict the others): where the tight link is not the narrow one, this is not its available bandwidth"
+                    "cross traffic comes in bursts ({misfit:.0} % of {streams} streams contradict the others): where \
+                     the tight link is not the narrow one, this is not its available bandwidth"
                 ));
                 // Bursts on other hops make gaps longer on average.
                 (groups, of_groups + 0.05 * capacity)

@@ -187,7 +187,10 @@ impl Capacity {
             let longest = SCOUT_TRAIN_PACKETS;
             return self.refuse(
                 now_ns,
-                format!("all of {longest} packets arrived in one step of the receiver's stamps ({step} ns): too coarse, or interrupts are coalesced"),
+                format!(
+                    "all of {longest} packets arrived in one step of the receiver's stamps ({step} ns): too coarse, or \
+                     interrupts are coalesced"
+                ),
             );
         }
         for series in &mut self.series {
@@ -230,7 +233,7 @@ impl Capacity {
         self.series.iter().flat_map(|series| &series.found)
     }
 
-    /// What the groups with the least delays say, once they say enough.
+    /// Capacity by the groups with the least delays, once there are enough.
     fn by_least_delays(&self, last: bool) -> Option<Found> {
         let [large, small] = [0, 1].map(|index| self.series[index].by_least_delays(self.step_ns));
         match (large, small) {
@@ -270,7 +273,10 @@ impl Capacity {
         let by_trains = self.train_rate();
         if by_trains > 0.0 && found.value > MAX_OVER_TRAINS * by_trains {
             let (pairs, trains) = (found.value / 1e6, by_trains / 1e6);
-            let why = format!("pairs give {pairs:.1} Mbit/s, trains {trains:.1}: the receiver coalesces interrupts, or several hops are full");
+            let why = format!(
+                "pairs give {pairs:.1} Mbit/s, trains {trains:.1}: the receiver coalesces interrupts, or several hops \
+                 are full"
+            );
             return self.refuse(now_ns, why);
         }
         let mut notes = vec![found.note];
@@ -378,7 +384,8 @@ impl Series {
         let (low, high) = (rate(value * (1.0 + MODE_WIDTH)), rate(value * (1.0 - MODE_WIDTH)));
         let (packets, bytes) = (self.group_packets, self.packet_bytes);
         let note = format!(
-            "no group passed undisturbed; the strongest mode of the dispersion has {} of {} groups of {packets} packets of {bytes} bytes",
+            "no group passed undisturbed; the strongest mode of the dispersion has {} of {} groups of {packets} \
+             packets of {bytes} bytes",
             mode.len(),
             all.len()
         );

@@ -7,7 +7,7 @@ use crate::train::{Train, TrainReport};
 pub struct Group {
     /// Packets sent.
     pub sent: usize,
-    /// When its first packet left, ns of the sender's clock.
+    /// Time at which its first packet left, ns of the sender's clock.
     pub begin_ns: u64,
     /// From its first packet's leaving to its last one's, ns.
     pub span_ns: u64,
@@ -51,7 +51,7 @@ impl Group {
     }
 }
 
-/// Splits the report of `train` into groups of these sizes, in order; a group that the sender did not begin is left out.
+/// Splits the report of `train` into groups of these sizes, in order; a group that did not begin is left out.
 pub fn groups(train: &Train, sizes: &[usize], report: &TrainReport) -> Vec<Group> {
     let mut found = vec![];
     let mut from = 0;

@@ -17,7 +17,7 @@ pub struct Cost {
 /// A quantity with its interval.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Estimate {
-    /// What it is of, as in `capacity_bps`, `available_bps`, `queue_bytes`; the unit ends the name.
+    /// Name, as in `capacity_bps`, `available_bps`, `queue_bytes`; the unit ends the name.
     pub quantity: &'static str,
     /// In that unit.
     pub value: f64,
@@ -30,17 +30,17 @@ pub struct Estimate {
 /// The end of a measurement.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcome {
-    /// What was found; empty where the method refused.
+    /// Quantities found; empty where the method refused.
     pub estimates: Vec<Estimate>,
-    /// Why the method refused: which of its assumptions did not hold, with the number that shows it.
+    /// Reason of a refusal: the assumption that did not hold, with the number that shows it.
     pub refused: Option<String>,
-    /// What a reader should know of it, one line each.
+    /// Remarks for a reader, one line each.
     pub notes: Vec<String>,
-    /// What it cost.
+    /// Its load on the path.
     pub cost: Cost,
 }
 
-/// What an estimator wants next.
+/// Next act of an estimator.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Next {
     /// This train, not before `at_ns` of the sender's clock, so that the path has come to rest.

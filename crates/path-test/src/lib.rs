@@ -1,8 +1,8 @@
 //! Measurement of an IP path without I/O: STAMP (RFC 8762, RFC 8972), packet trains and what they tell about capacity,
 //! available bandwidth, queues, policers, hops and MTU.
 //!
-//! **Invariant: nothing here reads a clock, a socket or a file; the simulator, an emulated path and a real path drive the
-//! same estimators, and an estimate states its interval and its cost or says why there is none.**
+//! **Invariant: nothing here reads a clock, a socket or a file; the simulator, an emulated path and a real path drive
+//! the same estimators, and an estimate states its interval and its cost or says why there is none.**
 
 pub mod available;
 mod budget;

@@ -131,7 +131,11 @@ impl Queue {
             let most = self.max_burst_bytes();
             if bytes > most {
                 let sent = bytes / LONGER as u64;
-                self.refuse(now_ns, format!("{sent} bytes at twice the capacity overflowed no queue, and {bytes} would exceed max_bytes = {most}"));
+                let why = format!(
+                    "{sent} bytes at twice the capacity overflowed no queue, and {bytes} would exceed max_bytes = \
+                     {most}"
+                );
+                self.refuse(now_ns, why);
             }
             return;
         }
@@ -195,7 +199,10 @@ impl Queue {
         if early as f64 > MAX_EARLY * lost as f64 {
             return self.refuse(
                 now_ns,
-                format!("{early} of {lost} losses came while the queue was not full: it drops early, or a policer or the line does"),
+                format!(
+                    "{early} of {lost} losses came while the queue was not full: it drops early, or a policer or the \
+                     line does"
+                ),
             );
         }
         let middle = quantile(&mut waits, 0.5);

@@ -61,7 +61,7 @@ pub struct ReplyArrival<'a> {
 pub struct Sample {
     /// Its number, from 0.
     pub sequence: u64,
-    /// When it left, ns since 1970.
+    /// Time at which it left, ns since 1970.
     pub sent_unix_ns: u64,
     /// Round trip without the reflector's time, ns; none: lost.
     pub rtt_ns: Option<u64>,
@@ -177,7 +177,7 @@ impl Session {
         self.next()
     }
 
-    /// When the session is to be called again, ns; None: never, it is over.
+    /// Time of the next call, ns; None: never, the session is over.
     pub fn poll_timeout(&self) -> Option<u64> {
         let send = (!self.is_over()).then_some(self.next_ns);
         let lost = self.pending.front().map(|packet| packet.sent_ns.saturating_add(self.config.timeout_ns));

@@ -1,4 +1,4 @@
-//! What a session's samples tell: delays, jitter, loss and its runs, order, TTL, as an outcome with intervals.
+//! Outcome of a session's samples: delays, jitter, loss and its runs, order, TTL, with intervals.
 
 use crate::clock::ClockState;
 use crate::estimate::{Cost, Estimate, Outcome};

@@ -7,7 +7,7 @@ use core::net::IpAddr;
 pub struct Train {
     /// Of each packet, from the IP header on, bytes.
     pub packet_bytes: u32,
-    /// When each packet is to leave, ns from the first; never falling. One entry per packet.
+    /// Time at which each packet is to leave, ns from the first; never falling. One entry per packet.
     pub offsets_ns: Vec<u64>,
     /// IPv4 TTL or IPv6 hop limit of each packet.
     pub ttl: u8,
@@ -46,11 +46,11 @@ pub struct RouterReply {
 /// One packet of a train, as both ends saw it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrainPacket {
-    /// When it left, ns of the sender's clock.
+    /// Time at which it left, ns of the sender's clock.
     pub sent_ns: u64,
-    /// When it arrived, ns of the receiver's clock; none: lost, or nobody told.
+    /// Time at which it arrived, ns of the receiver's clock; none: lost, or nobody told.
     pub received_ns: Option<u64>,
-    /// When its answer was back, ns of the sender's clock.
+    /// Time at which its answer was back, ns of the sender's clock.
     pub returned_ns: Option<u64>,
     /// The router that answered.
     pub router: Option<RouterReply>,

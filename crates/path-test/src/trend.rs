@@ -2,7 +2,7 @@
 
 use crate::dispersion::Group;
 
-/// What a stream's delays do.
+/// Trend of a stream's delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trend {
     /// They rise: its rate exceeds the available bandwidth.

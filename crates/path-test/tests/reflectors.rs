@@ -1,4 +1,4 @@
-//! What a reflector answers, and what it does not.
+//! Packets that a reflector answers, and those that it does not.
 
 use path_test::reflector::{Arrival, Reflector, ReflectorClock, ReflectorConfig, Refusal, SESSIONS_MAX};
 use path_test::session::{train_packet, verify_tlvs};

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 const MS: u64 = 1_000_000;
 const UNIX_NS: u64 = 1_800_000_000_000_000_000;
 
-/// What the path does with a packet.
+/// Fate of a packet on the path.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     /// Delays there and back, ns.

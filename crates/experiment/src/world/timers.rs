@@ -4,7 +4,8 @@ use crate::environment::Numbering;
 use crate::side::Side;
 
 /// Numbers of the run's timers: events first (they go before packets), then endpoints, applications, stops, background,
-/// manager, warm-up, and sampler, probes and a path test last, so that a sample shows everything that happened at its time.
+/// manager, warm-up, and sampler, probes and a path test last, so that a sample shows everything that happened at its
+/// time.
 #[derive(Clone, Copy)]
 pub struct Timers {
     events: u32,
