@@ -46,8 +46,8 @@ const MAX_OVER_TRAINS: f64 = 5.0;
 /// Groups in which packets arrive at once, of all: above it the receiver coalesces interrupts.
 const MAX_COALESCED: f64 = 0.1;
 
-/// Time within which the packets of a group must have left, of the time that the line takes for them; above a half of it
-/// they must arrive further apart than they left, or the sender itself was the bottleneck.
+/// Time within which the packets of a group must have left, of the time that the line takes for them. Above a half of
+/// it they must arrive further apart than they left, or the sender itself was the bottleneck.
 const LEAVE_SHARE: f64 = 0.75;
 const SPREAD: f64 = 1.1;
 /// Groups that may have left too slowly, of all: the others count.
