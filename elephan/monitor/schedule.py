@@ -112,7 +112,9 @@ class Schedule:
             if before is not None:
                 job.cost_bytes, job.missed, job.not_before_s = before.cost_bytes, before.missed, before.not_before_s
                 job.release_s = min(before.release_s, now_s + job.period_s)
-        self.accounts, self.jobs = fresh.accounts, fresh.jobs
+        # Somebody waits for those that were asked for by hand.
+        asked = [job for job in self.jobs if job.by_hand]
+        self.accounts, self.jobs = fresh.accounts, [*fresh.jobs, *asked]
 
     def charge(self, path: str, count: float, now_s: float) -> None:
         """Charge bytes that a path's on-going test sends."""
@@ -171,6 +173,9 @@ class Schedule:
     def done(self, job: Job, cost_bytes: float, failed: bool, now_s: float) -> None:
         """A job has ended; `failed` is a test that could not be done, not one that refused."""
         self.running.pop(id(job), None)
+        if not job.by_hand:
+            # A reload while it ran has put another in its place.
+            job = next((one for one in self.jobs if one.key == job.key and not one.by_hand), job)
         account = self.accounts.get(job.path.name)
         if account is not None:
             account.advance(now_s)
