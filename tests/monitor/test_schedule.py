@@ -105,3 +105,17 @@ def test_a_file_that_is_read_again_drops_nothing_that_runs_or_that_somebody_wait
     schedule.done(asked, 1e6, False, 8.0)
     assert list(schedule.poll(8.0)) == [], "it has run in this period"
     assert [job.test.test for job in schedule.poll(60.0)] == ["available"]
+
+
+def test_a_bottleneck_rests_after_a_test_so_that_delays_are_judged() -> None:
+    one = path("p", "b", ("available", 10.0), ("capacity", 10.0))
+    schedule = Schedule.of((one,), 0.0)
+    loaded, running = 0, None
+    for now in range(600):
+        if running is not None and now >= running[1]:
+            schedule.done(running[0], 1e3, False, float(now))
+            running = None
+        for job in schedule.poll(float(now)):
+            running = job, now + 20
+        loaded += schedule.loaded(one)
+    assert 250 < loaded < 320
