@@ -15,6 +15,7 @@ from elephan.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from elephan.measure.target import Target
+    from elephan.measure.test import WaitForTermination
 
 app = typer.Typer(
     help="Measure a path: delay, loss and order by STAMP (RFC 8762), and what packet trains tell of it.",
@@ -29,6 +30,17 @@ Towards = Annotated[
         show_default=False,
     ),
 ]
+TowardsOrScenario = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOWARDS|FILE.toml",
+        help="The reflector, HOST:PORT (port 862 where none is named), or a host of `elephan hosts`. A scenario: the "
+        "test is simulated beside its traffic, on the route of its first flow.",
+        show_default=False,
+    ),
+]
+SCENARIO = ".toml"
+"""End of a scenario's name."""
 KeyFile = Annotated[
     Path | None,
     typer.Option(
@@ -152,15 +164,53 @@ def reflect(
     else:
         emit(
             f"{counts['replies']} replies; not answered: {counts['too_short']} too short, {counts['wrong_hmac']} "
-            f"with a wrong HMAC, {counts['no_reply_wanted']} that asked for none"
+            f"with a wrong HMAC, {counts['no_reply_wanted']} that asked for none, {counts['are_replies']} "
+            "that are replies themselves"
         )
+
+
+@app.command()
+def throughput(
+    server: Annotated[
+        str,
+        typer.Argument(metavar="HOST[:PORT]", help="An iperf3 server (`iperf3 -s`), port 5201.", show_default=False),
+    ],
+    max_bytes: Annotated[str, typer.Option("--bytes", metavar="SIZE", help="Data to carry at most.")] = "100MB",
+    seconds: Annotated[float, typer.Option("--seconds", metavar="SECONDS", help="Time to carry it at most.")] = 30.0,
+    streams: Annotated[int, typer.Option("--streams", help="TCP connections.", min=1, max=128)] = 1,
+    congestion_control: Annotated[
+        str | None,
+        typer.Option(
+            "--congestion-control",
+            metavar="NAME",
+            help="Of the sender's kernel. Default: that kernel's own.",
+            show_default=False,
+        ),
+    ] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="The server sends.")] = False,
+    json_: AsJson = False,
+) -> None:
+    """Measure throughput: the goodput of one TCP transfer by iperf3, which fills the path while it lasts.
+
+    The bytes or the seconds end it, whichever come first. Exit code 1: no such server, or it is busy.
+    """
+    from elephan.measure import throughput as iperf3
+
+    host, port = iperf3.target(server)
+    bound = _size("--bytes", max_bytes)
+    if bound < 1:
+        raise InputError(f"--bytes {max_bytes}: 1 B or more is needed")
+    if not 0.1 <= seconds <= 86_400:
+        raise InputError(f"--seconds {seconds:g}: 0.1 to 86400 are needed")
+    transfer = iperf3.Transfer(host, port, bound, seconds, streams, congestion_control, reverse)
+    _shown("throughput", f"{host}:{port}", json_, lambda wait: iperf3.run(transfer, wait))
 
 
 def _estimator(name: str) -> Callable[..., None]:
     """Return the command of an estimator."""
 
     def measure(
-        towards: Towards,
+        towards: TowardsOrScenario,
         set_: Annotated[
             list[str] | None,
             typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the test. May be repeated."),
@@ -169,7 +219,13 @@ def _estimator(name: str) -> Callable[..., None]:
         from_: From = None,
         json_: AsJson = False,
     ) -> None:
-        outcome = _measured(name, towards, _changes(set_ or []), key_file, from_, json_, None)
+        keys = _changes(set_ or [])
+        if towards.endswith(SCENARIO):
+            if key_file is not None or from_ is not None:
+                raise InputError(f"{towards}: a scenario is simulated here: neither --key-file nor --from is for it")
+            outcome = _simulated(name, towards, keys, json_)
+        else:
+            outcome = _measured(name, towards, keys, key_file, from_, json_, None)
         if outcome["refused"] is not None:
             raise RunError(f"{name}: refused: {outcome['refused']}")
 
@@ -199,24 +255,49 @@ def _measured(
     on_progress: Callable[[dict[str, Any]], None] | None,
 ) -> dict[str, Any]:
     """Make a test, print its outcome, and return it."""
-    from elephan.core import native
     from elephan.measure import test
+
+    with _target(towards, key_file) as target:
+
+        def made(wait_for_termination: WaitForTermination) -> dict[str, Any]:
+            if from_ is not None:
+                return test.run_from(from_, name, target, keys, wait_for_termination)
+            return test.run(name, target, keys, wait_for_termination, on_progress)
+
+        return _shown(name, target.towards, json_, made)
+
+
+def _simulated(name: str, scenario: str, keys: dict[str, Any], json_: bool) -> dict[str, Any]:
+    """Simulate a test beside a scenario's traffic, print its outcome and the truth, and return the outcome."""
+    from elephan.measure.simulated import simulate_test
+    from elephan.measure.text import outcome_lines, truth_line
+
+    found = simulate_test(scenario, {"test": name, **keys})
+    if json_:
+        emit(json.dumps({"test": name, "scenario": scenario, **found.outcome, "truth": found.truth}, indent=1))
+    else:
+        emit("\n".join([f"{name}, simulated in {scenario}", *outcome_lines(found.outcome), truth_line(found.truth)]))
+    return found.outcome
+
+
+def _shown(
+    name: str, towards: str, json_: bool, made: Callable[[WaitForTermination], dict[str, Any]]
+) -> dict[str, Any]:
+    """Make a test that a signal stops, print its outcome, and return it."""
+    from elephan.core import native
     from elephan.measure.text import outcome_lines
     from elephan.signals import termination_requested
 
-    with _target(towards, key_file) as target, termination_requested() as wait_for_termination:
+    with termination_requested() as wait_for_termination:
         try:
-            if from_ is not None:
-                outcome = test.run_from(from_, name, target, keys, wait_for_termination)
-            else:
-                outcome = test.run(name, target, keys, wait_for_termination, on_progress)
+            outcome = made(wait_for_termination)
         except native.Stopped:
             say("stopped before its time")
             raise typer.Exit(130) from None
     if json_:
-        emit(json.dumps({"test": name, "towards": target.towards, **outcome}, indent=1))
+        emit(json.dumps({"test": name, "towards": towards, **outcome}, indent=1))
     else:
-        emit("\n".join([f"{name} towards {target.towards}", *outcome_lines(outcome)]))
+        emit("\n".join([f"{name} towards {towards}", *outcome_lines(outcome)]))
     return outcome
 
 

@@ -37,11 +37,14 @@ WaitForTermination = Callable[[float | None], bool]
 
 @dataclass(frozen=True)
 class Transfer:
-    """One transfer: its server and its bounds, of which the first that is reached ends it."""
+    """One transfer: its server and its bounds, of which the first that is reached ends it.
+
+    Without a bound of bytes it lasts `max_seconds`, rounded up to whole seconds as iperf3 counts.
+    """
 
     host: str
     port: int = PORT
-    max_bytes: int = MAX_BYTES
+    max_bytes: int | None = MAX_BYTES
     max_seconds: float = MAX_SECONDS
     streams: int = 1
     congestion_control: str | None = None
@@ -49,10 +52,16 @@ class Transfer:
     is_reverse: bool = False
     """The server sends."""
 
+    @property
+    def whole_seconds(self) -> int:
+        """Time of a transfer without a bound of bytes, s."""
+        return max(1, math.ceil(self.max_seconds))
+
     def command(self) -> list[str]:
-        """Return the words of iperf3. It takes bytes or seconds: the time is bound by whoever runs it."""
+        """Return the words of iperf3. It takes bytes or seconds: beside bytes, whoever runs it bounds the time."""
         interval = max(0.1, round(self.max_seconds / INTERVALS, 1))
-        words = ["iperf3", "-c", self.host, "-p", str(self.port), "-J", "-n", str(self.max_bytes), "-i", str(interval)]
+        words = ["iperf3", "-c", self.host, "-p", str(self.port), "-J", "-i", str(interval)]
+        words += ["-t", str(self.whole_seconds)] if self.max_bytes is None else ["-n", str(self.max_bytes)]
         words += ["-P", str(self.streams), "--connect-timeout", str(CONNECT_MS)]
         words += [] if self.congestion_control is None else ["-C", self.congestion_control]
         return [*words, "-R"] if self.is_reverse else words
@@ -138,6 +147,8 @@ def _ended(
 
     # SIGINT makes iperf3 report the part that was done; its own time to connect comes on top.
     end = time.monotonic() + transfer.max_seconds
+    if transfer.max_bytes is None:
+        end = time.monotonic() + transfer.whole_seconds + 2 * CONNECT_MS / 1000
     told = False
     while True:
         try:
@@ -164,17 +175,20 @@ def _outcome(transfer: Transfer, report: dict[str, Any], seconds: float) -> dict
     """Return the outcome of iperf3's report."""
     sums = [one["sum"] for one in report["intervals"] if not one["sum"]["omitted"]]
     sent, received = (report["end"].get(key, {}) for key in ("sum_sent", "sum_received"))
-    # A client that is ended early has no count of its server: its own stands, with a note.
+    # A client that is ended early has no count of its server: its own stands, with a note. Its bytes are those that it
+    # wrote, so the buffer that it fills at first is in them: the first quarter of the time does not count.
     told = received if transfer.is_reverse or not _was_ended(report) else sent
     if not told.get("bytes"):
         raise RunError(f"{transfer.host}: iperf3 carried no data in {transfer.max_seconds:g} s")
     control = transfer.congestion_control or report["end"].get("sender_tcp_congestion", "TCP")
     notes = [f"{control}, {_streams(transfer)}"]
+    value = float(told["bits_per_second"])
     if told is sent:
-        notes.append("ended by its time: the rate is the sender's, with data that was still on its way")
+        sums = sums[len(sums) // 4 :]
+        value = 8 * sum(one["bytes"] for one in sums) / max(1e-9, sum(one["seconds"] for one in sums))
+        notes.append("ended by its time: the rate is the sender's, without the first quarter of the time")
     if sent.get("retransmits"):
         notes.append(f"{sent['retransmits']} segments were sent again")
-    value = float(told["bits_per_second"])
     sent_bytes = int(sent.get("bytes") or told["bytes"])
     low, high = interval([one["bits_per_second"] for one in sums], value)
     return {

@@ -30,8 +30,7 @@ def measure(asked: dict[str, Any]) -> dict[str, Any]:
         seconds = (asked.get("duration_ns") or THROUGHPUT_NS) / 1e9
         # At an iperf3 server on its own port, beside the reflector.
         host = towards.rpartition(":")[0].strip("[]")
-        most = max(1, round(asked["line_bps"] / 8 * seconds))
-        return throughput.run(throughput.Transfer(host, max_bytes=most, max_seconds=seconds), lambda _: False)
+        return throughput.run(throughput.Transfer(host, max_bytes=None, max_seconds=seconds), lambda _: False)
     known = native.path_test_names()
     if test not in known:
         raise InputError(f'test "{test}": this build has none; it has {", ".join([*known, "throughput"])}')

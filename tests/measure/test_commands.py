@@ -121,12 +121,54 @@ def test_estimators_are_commands_by_their_names(elephan: Run, reflector: str) ->
     names = native.path_test_names()
     assert names[0] == "stamp" and len(names) > 1
     said = elephan("measure", "--help")
-    assert all(f"\n  {name} " in said.stdout for name in [*names, "reflect"])
+    assert all(f"\n  {name} " in said.stdout for name in [*names, "reflect", "throughput"])
     said = elephan("measure", "mtu", reflector, "--json")
     outcome = json.loads(said.stdout)
     assert outcome["test"] == "mtu" and outcome["cost"]["packets"] > 0
     said = elephan("measure", "capacity", reflector, "--set", "speed=3")
     assert said.returncode == 2 and "speed" in said.stderr
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is missing; scripts/packages.sh test")
+def test_throughput_is_that_of_a_transfer_to_an_iperf3_server(elephan: Run) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port), "--forceflush"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            while "listening" not in server.stdout.readline():
+                pass
+            towards = f"127.0.0.1:{port}"
+            for options in ([], ["--reverse", "--streams", "2", "--congestion-control", "reno"]):
+                said = elephan("measure", "throughput", towards, "--bytes", "4MB", "--json", *options)
+                assert said.returncode == 0, said.stderr
+                outcome = json.loads(said.stdout)
+                assert (outcome["test"], outcome["towards"]) == ("throughput", towards)
+                found = quantities(outcome)["throughput_bps"]
+                assert 0 < found["low"] <= found["value"] <= found["high"]
+                assert 3_900_000 <= outcome["cost"]["bytes"] < 20_000_000
+            assert "reno, 2 connections" in outcome["notes"]
+        finally:
+            server.terminate()
+    said = elephan("measure", "throughput", towards, "--bytes", "4MB")
+    assert said.returncode == 1 and "start `iperf3 -s` there" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["127.0.0.1:0"], "a port from 1 to 65535"),
+        (["127.0.0.1", "--bytes", "20"], "--bytes"),
+        (["127.0.0.1", "--bytes", "0B"], "--bytes 0B: 1 B or more"),
+        (["127.0.0.1", "--seconds", "0"], "--seconds 0: 0.1 to 86400"),
+        (["127.0.0.1", "--streams", "0"], "--streams"),
+    ],
+)
+def test_bounds_of_a_transfer_are_checked(elephan: Run, arguments: list[str], says: str) -> None:
+    said = elephan("measure", "throughput", *arguments)
+    assert said.returncode == 2 and says in said.stderr and said.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is missing; scripts/packages.sh test")
@@ -148,3 +190,13 @@ def test_tshark_reads_the_packets_as_twamps(elephan: Run, reflector: str, tmp_pa
         assert own > 0 and (of_sender > 0) == is_reply
         assert (int(row[2]), int(row[3])) == ((int.from_bytes(packet[24:28]), 64) if is_reply else (0, 0))
         assert row[4].count(":") >= 2
+
+
+def test_a_scenario_is_simulated_and_the_truth_stands_beside_the_estimate(elephan: Run) -> None:
+    done = elephan("measure", "queue", "examples/bulk.toml", "--json")
+    told = json.loads(done.stdout)
+    (depth,) = [one["value"] for one in told["estimates"] if one["quantity"] == "queue_bytes"]
+    assert depth == pytest.approx(told["truth"]["queue_bytes"], rel=0.15)
+    assert "truth: capacity 200 Mbit/s, " in elephan("measure", "capacity", "examples/bulk.toml").stdout
+    done = elephan("measure", "capacity", "examples/bulk.toml", "--from", "vienna")
+    assert done.returncode == 2 and "neither --key-file nor --from" in done.stderr

@@ -86,8 +86,9 @@ impl Sessions {
         }
         let failed = || PathError::io(format!("UDP to {to}"));
         let socket = TestSocket::connect(to, options.traffic_class).map_err(failed())?;
-        // An identifier that the far end returns; the own port is as good as any.
-        let ssid = socket.local().map_err(failed())?.port();
+        // An identifier that the far end returns. It differs from that of an earlier session with the same port, whose
+        // packets a reflector with state may still count; 0 would be none.
+        let ssid = (socket.local().map_err(failed())?.port() ^ (unix_ns() >> 20) as u16).max(1);
         let config = SessionConfig {
             interval_ns: options.interval_ns,
             payload_bytes,
@@ -155,9 +156,32 @@ impl Sessions {
         self.entry(number).map_or(Unused::default(), |entry| entry.session.unused())
     }
 
+    /// Replies of a session that came once more since its latest sample.
+    pub fn untold_duplicates(&self, number: usize) -> u32 {
+        self.entry(number).map_or(0, |entry| entry.session.untold_duplicates())
+    }
+
     /// Packets lost on the way there, where the reflector counts.
     pub fn lost_forward(&self, number: usize) -> Option<u64> {
         self.entry(number)?.session.lost_forward()
+    }
+
+    /// Takes what still comes in so many ns. Duplicates of the last replies are counted by it.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait.
+    pub fn linger(&mut self, time_ns: u64) -> Result<(), PathError> {
+        let end_ns = monotonic_ns().saturating_add(time_ns);
+        loop {
+            for entry in &mut self.entries {
+                entry.take_replies(&mut self.room);
+            }
+            let left_ns = end_ns.saturating_sub(monotonic_ns());
+            let fds: Vec<_> = self.entries.iter().map(|entry| entry.socket.as_fd()).collect();
+            if left_ns == 0 || !wait(&fds, left_ns).map_err(PathError::io("waiting for replies"))? {
+                return Ok(());
+            }
+        }
     }
 
     /// Sends and takes packets until there are samples, all sessions are over, a signal came, or `timeout_ns` have

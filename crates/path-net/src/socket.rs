@@ -32,6 +32,9 @@ const SENDER_STAMPS: u32 = STAMPS
 /// linux/errqueue.h: the kernel's own stamps, beside errors of ICMP.
 const ORIGIN_TIMESTAMPING: u8 = 4;
 
+/// Octets of a quoted payload that are kept: number and time stamp of a packet without authentication.
+pub(crate) const QUOTED_MAX: usize = 12;
+
 /// Facts of a packet that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
@@ -52,7 +55,16 @@ pub(crate) enum Report {
     /// A packet left: its number since the stamps were switched on.
     Sent { number: u32, at_unix_ns: Option<u64>, hardware_ns: Option<u64> },
     /// A router or the far end's host answered by ICMP, or the own one refused it (`offender` is None).
-    Icmp { offender: Option<IpAddr>, kind: u8, code: u8, mtu: Option<u32>, at_unix_ns: u64, is_v6: bool },
+    Icmp {
+        offender: Option<IpAddr>,
+        kind: u8,
+        code: u8,
+        mtu: Option<u32>,
+        at_unix_ns: u64,
+        is_v6: bool,
+        /// First octets of the packet's payload, as far as the router quoted it (RFC 1812, 4.3.2.3), and their number.
+        quoted: ([u8; QUOTED_MAX], usize),
+    },
 }
 
 /// A packet to send.
@@ -309,8 +321,8 @@ impl Room {
 
     /// Hands what the error queue holds to `take`, until it is empty.
     pub fn reports(&mut self, socket: &TestSocket, mut take: impl FnMut(Report)) -> io::Result<()> {
-        while self.read(socket, libc::MSG_ERRQUEUE, |_, header, _| {
-            if let Some(report) = report(header) {
+        while self.read(socket, libc::MSG_ERRQUEUE, |bytes, header, _| {
+            if let Some(report) = report(header, bytes) {
                 take(report);
             }
         })? > 0
@@ -421,7 +433,7 @@ fn facts(header: &libc::msghdr, from: SocketAddr) -> Facts {
 }
 
 /// Reads an entry of the error queue (struct sock_extended_err, with the offender's address behind it).
-fn report(header: &libc::msghdr) -> Option<Report> {
+fn report(header: &libc::msghdr, payload: &[u8]) -> Option<Report> {
     let (mut times, mut error) = ((None, None), None);
     each_control(header, |level, kind, content| match (level, kind) {
         (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => times = stamps(content),
@@ -444,7 +456,9 @@ fn report(header: &libc::msghdr) -> Option<Report> {
     // A refusal of the own host has no type: the packet is too big for its link.
     let (kind, code) = if is_icmp { (kind, code) } else { (3, 4) };
     let mtu = (is_too_big && info > 0).then_some(info);
-    Some(Report::Icmp { offender: offender.filter(|_| is_icmp), kind, code, mtu, at_unix_ns, is_v6 })
+    let mut quoted = ([0; QUOTED_MAX], payload.len().min(QUOTED_MAX));
+    quoted.0[..quoted.1].copy_from_slice(&payload[..quoted.1]);
+    Some(Report::Icmp { offender: offender.filter(|_| is_icmp), kind, code, mtu, at_unix_ns, is_v6, quoted })
 }
 
 fn offender(raw: &[u8]) -> Option<IpAddr> {

@@ -17,6 +17,8 @@ use serde_json::{json, Value};
 const TRAIN_WAIT_NS: u64 = 2_000_000_000;
 /// Shortest key of the HMAC, bytes.
 const KEY_MIN: usize = 8;
+/// Longest wait for duplicates of the last replies, ns; the longest round trip is enough for most.
+const LINGER_MAX_NS: u64 = 100_000_000;
 /// Longest sleep between two looks for a stop, ns.
 const NAP_NS: u64 = 50_000_000;
 
@@ -162,9 +164,11 @@ pub fn run_stamp(
     let begin_ns = monotonic_ns();
     let mut statistics = Statistics::default();
     let mut is_stopped = false;
+    let mut longest_ns = 0;
     loop {
         for (_, sample) in sessions.poll(NAP_NS)? {
             statistics.handle_sample(&sample);
+            longest_ns = longest_ns.max(sample.rtt_ns.unwrap_or(0));
             on_sample(&sample);
         }
         if sessions.is_done() {
@@ -175,6 +179,10 @@ pub fn run_stamp(
             break;
         }
     }
+    if !is_stopped {
+        sessions.linger(longest_ns.min(LINGER_MAX_NS))?;
+    }
+    statistics.add_duplicates(sessions.untold_duplicates(number));
     let (packets, bytes) = sessions.sent(number);
     let cost = Cost { packets, bytes, seconds: monotonic_ns().saturating_sub(begin_ns) as f64 / 1e9 };
     let mut outcome = statistics.outcome(cost, sessions.clock(number), sessions.lost_forward(number));

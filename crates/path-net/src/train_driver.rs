@@ -267,9 +267,11 @@ impl TrainDriver {
                     packet.sent_ns = distance.monotonic(at_unix_ns);
                 }
             }
-            Report::Icmp { offender, kind, code, mtu, at_unix_ns, .. } => {
+            Report::Icmp { offender, kind, code, mtu, at_unix_ns, quoted, .. } => {
+                let Some(address) = offender.or_else(|| Some(socket.local().ok()?.ip())) else { return };
                 let at_ns = distance.monotonic(at_unix_ns);
-                run.routed(offender.or_else(|| Some(socket.local().ok()?.ip())), kind, code, mtu, at_ns);
+                let reply = RouterReply { address, icmp_type: kind, icmp_code: code, mtu_bytes: mtu, at_ns };
+                run.routed(reply, &quoted.0[..quoted.1]);
             }
         });
         let (key, ssid) = (self.key.as_ref(), self.ssid);
@@ -289,6 +291,8 @@ impl TrainDriver {
     }
 }
 
+/// Octets of a packet's number, with which its payload begins (RFC 8762, 4.2.1).
+const NUMBER_BYTES: usize = 4;
 /// Octets in which packets of a train differ, at most: an authenticated base packet, control of the reply, an HMAC TLV,
 /// and a padding's header.
 const HEAD_MAX: usize = AUTHENTICATED_BYTES + 16 + 20 + 4;
@@ -345,28 +349,36 @@ impl Run {
         self.answered += 1;
     }
 
-    /// A router's reply is for the earliest packet without an answer: many quote no more than the UDP header.
-    fn routed(
-        &mut self,
-        address: Option<std::net::IpAddr>,
-        icmp_type: u8,
-        icmp_code: u8,
-        mtu: Option<u32>,
-        at_ns: u64,
-    ) {
-        let Some(address) = address else { return };
-        while let Some(packet) = self.packets.get_mut(self.told) {
-            self.told += 1;
-            if packet.router.as_ref().is_none_or(|reply| reply.mtu_bytes.is_none() && mtu.is_some())
-                && packet.returned_ns.is_none()
-            {
-                packet.router = Some(RouterReply { address, icmp_type, icmp_code, mtu_bytes: mtu, at_ns });
-                self.answered += 1;
-                self.last_heard_ns = at_ns;
-                self.longest_ns = self.longest_ns.max(at_ns.saturating_sub(packet.sent_ns));
-                break;
-            }
+    /// A router's reply is for the packet that it quotes. Some quote no more than the UDP header: theirs are for the
+    /// earliest packet without an answer.
+    fn routed(&mut self, reply: RouterReply, quoted: &[u8]) {
+        // Zeros fill a short quotation up (RFC 4884, 4); a time stamp of a packet is never 0.
+        let quoted = if quoted.iter().all(|&octet| octet == 0) { &[] } else { quoted };
+        let is_open = |packet: &TrainPacket| {
+            packet.returned_ns.is_none()
+                && packet.router.as_ref().is_none_or(|known| known.mtu_bytes.is_none() && reply.mtu_bytes.is_some())
+        };
+        let at = match self.quoted(quoted) {
+            Some(at) => Some(at).filter(|&at| is_open(&self.packets[at])),
+            None if quoted.len() >= NUMBER_BYTES => None,
+            None => (self.told..self.packets.len()).find(|&at| is_open(&self.packets[at])),
+        };
+        let Some(at) = at else { return };
+        if quoted.len() < NUMBER_BYTES {
+            self.told = at + 1;
         }
+        let packet = &mut self.packets[at];
+        self.answered += 1;
+        self.last_heard_ns = reply.at_ns;
+        self.longest_ns = self.longest_ns.max(reply.at_ns.saturating_sub(packet.sent_ns));
+        packet.router = Some(reply);
+    }
+
+    /// The packet of this train whose payload begins as the quoted one.
+    fn quoted(&self, quoted: &[u8]) -> Option<usize> {
+        let number = u32::from_be_bytes(quoted.get(..NUMBER_BYTES)?.try_into().ok()?);
+        let at = number.wrapping_sub(self.base) as usize;
+        (at < self.packets.len() && self.heads.head(at).starts_with(quoted)).then_some(at)
     }
 }
 
@@ -375,4 +387,55 @@ fn stamp_step(packets: &[TrainPacket]) -> u64 {
     let stamps: Vec<u64> = packets.iter().filter_map(|packet| packet.received_ns).collect();
     let all = |step: u64| stamps.len() > 3 && stamps.iter().all(|stamp| stamp % step < 2);
     [10_000_000, 1_000_000, 100_000, 10_000, 1000].into_iter().find(|step| all(*step)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A train of three packets, the first of number 7.
+    fn run() -> Run {
+        let head = |number: u32| [&number.to_be_bytes()[..], &[9; 40]].concat();
+        let heads = Heads { bytes: [7, 8, 9].map(head).concat(), each: 44, tail: vec![] };
+        let packets = vec![TrainPacket { sent_ns: 100, ..TrainPacket::default() }; 3];
+        Run {
+            base: 7,
+            packets,
+            told: 0,
+            sent: vec![],
+            answered: 0,
+            last_heard_ns: 0,
+            longest_ns: 0,
+            heads,
+            refusals: 0,
+        }
+    }
+
+    fn of(last: u8) -> RouterReply {
+        RouterReply { address: [192, 0, 2, last].into(), icmp_type: 11, icmp_code: 0, mtu_bytes: None, at_ns: 500 }
+    }
+
+    fn routers(run: &Run) -> Vec<Option<String>> {
+        run.packets.iter().map(|packet| Some(packet.router.as_ref()?.address.to_string())).collect()
+    }
+
+    #[test]
+    fn a_routers_reply_is_for_the_packet_that_it_quotes() {
+        let mut run = run();
+        let quoted: Vec<u8> = run.heads.head(2)[..12].to_vec();
+        run.routed(of(3), &quoted);
+        assert_eq!(routers(&run), [None, None, Some("192.0.2.3".into())]);
+        // Of an earlier train, and of another packet of this number.
+        run.routed(of(4), &[0, 0, 0, 6, 9, 9, 9, 9]);
+        run.routed(of(4), &[0, 0, 0, 7, 8, 8, 8, 8]);
+        assert_eq!(run.answered, 1);
+    }
+
+    #[test]
+    fn a_routers_reply_without_the_payload_is_for_the_earliest_packet() {
+        let mut run = run();
+        run.routed(of(1), &[]);
+        run.routed(of(2), &[0; 12]);
+        assert_eq!(routers(&run), [Some("192.0.2.1".into()), Some("192.0.2.2".into()), None]);
+    }
 }

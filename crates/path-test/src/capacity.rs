@@ -46,6 +46,13 @@ const MAX_OVER_TRAINS: f64 = 5.0;
 /// Groups in which packets arrive at once, of all: above it the receiver coalesces interrupts.
 const MAX_COALESCED: f64 = 0.1;
 
+/// Time within which the packets of a group must have left, of the time that the line takes for them. Above a half of
+/// it they must arrive further apart than they left, or the sender itself was the bottleneck.
+const LEAVE_SHARE: f64 = 0.75;
+const SPREAD: f64 = 1.1;
+/// Groups that may have left too slowly, of all: the others count.
+const MAX_SLOW: f64 = 0.8;
+
 /// The estimator of `capacity`.
 pub struct Capacity {
     settings: Settings,
@@ -60,6 +67,8 @@ pub struct Capacity {
     /// Of large packets, then of small ones.
     series: [Series; 2],
     batches: usize,
+    /// The sender is too slow for small packets: only large ones go.
+    is_large_only: bool,
     outcome: Option<Outcome>,
 }
 
@@ -69,6 +78,9 @@ struct Series {
     packet_bytes: u32,
     group_packets: usize,
     found: Vec<Group>,
+    /// Groups sent, and those of them that left too slowly.
+    tried: usize,
+    slow: usize,
 }
 
 /// Capacity by the pairs, with its interval, bit/s.
@@ -97,7 +109,17 @@ impl Capacity {
             scouts: vec![],
             trains: vec![],
             batches: 0,
+            is_large_only: false,
             outcome: None,
+        }
+    }
+
+    /// Series of the next batch.
+    fn index(&self) -> usize {
+        if self.is_large_only {
+            0
+        } else {
+            self.batches % 2
         }
     }
 
@@ -116,7 +138,7 @@ impl Capacity {
     }
 
     fn batch(&mut self) -> Train {
-        let Series { packet_bytes, group_packets, .. } = self.series[self.batches % 2];
+        let Series { packet_bytes, group_packets, .. } = self.series[self.index()];
         self.sizes = vec![group_packets; BATCH];
         let bytes = group_packets as u64 * u64::from(packet_bytes);
         let mean = self.budget.time_of_ns(bytes, 100_000);
@@ -258,6 +280,9 @@ impl Capacity {
             return self.refuse(now_ns, why);
         }
         let mut notes = vec![found.note];
+        if self.is_large_only {
+            notes.push("the sender is too slow for groups of small packets: large ones alone count".to_owned());
+        }
         if self.late > 0 {
             notes.push(format!("{} packets left late; their groups are left out", self.late));
         }
@@ -288,7 +313,7 @@ impl Capacity {
 
 impl Series {
     fn of(packet_bytes: u32) -> Series {
-        Series { packet_bytes, group_packets: 2, found: vec![] }
+        Series { packet_bytes, group_packets: 2, ..Series::default() }
     }
 
     /// Bits of a group after its first packet.
@@ -389,23 +414,30 @@ impl Estimator for Capacity {
         if self.scouts.is_empty() {
             return self.handle_scouts(now_ns, all);
         }
-        // Packets of a group are to leave at once: within half of the time that one takes on the line.
+        // Packets of a group are to leave faster than the line takes them, so that they queue there: a host that wakes
+        // another one for each packet needs most of a slow line's time.
         let rate = (self.budget.rate_bps / f64::from(self.settings.share_ppm) * 1e6).max(1.0);
-        let series = &mut self.series[self.batches % 2];
-        let most_ns = series.bits() * 1e9 / rate / 2.0;
+        let index = self.index();
+        let series = &mut self.series[index];
+        let takes_ns = series.bits() * 1e9 / rate;
         let before = all.len();
-        all.retain(|group| group.span_ns as f64 <= most_ns);
-        if all.len() * 2 < before {
+        all.retain(|group| {
+            let left_ns = group.span_ns as f64;
+            left_ns <= takes_ns / 2.0
+                || (left_ns <= takes_ns * LEAVE_SHARE && group.dispersion_ns() as f64 > left_ns * SPREAD)
+        });
+        series.tried += before;
+        series.slow += before - all.len();
+        let (tried, slow) = (series.tried, series.slow);
+        if index == 1 && slow * 2 > tried {
+            self.is_large_only = true;
+        } else if index == 0 && slow as f64 > MAX_SLOW * tried as f64 {
             return self.refuse(
                 now_ns,
-                format!(
-                    "{} of {before} groups left the sender too slowly for a path of {:.0} Mbit/s",
-                    before - all.len(),
-                    rate / 1e6
-                ),
+                format!("{slow} of {tried} groups left the sender too slowly for a path of {:.0} Mbit/s", rate / 1e6),
             );
         }
-        self.series[self.batches % 2].found.extend(all);
+        self.series[index].found.extend(all);
         self.batches += 1;
         self.conclude(now_ns);
     }

@@ -132,9 +132,17 @@ impl FarClock {
         let skew = (above.slope - below.slope) / 2.0;
         // Both lines would be parallel if the clocks alone had made them.
         let differ = (above.slope + below.slope).abs() / 2.0 * (at - above.middle).abs();
+        let middle = (high + low) / 2.0;
+        // Bounds that cross are of a clock that wanders or has made a small step: the latest packets alone bound it.
+        let wander = match self.pieces.back() {
+            Some(latest) if high < low => {
+                (relative(latest.upper.1) - middle).abs().max((middle - relative(latest.lower.1)).abs())
+            }
+            _ => 0.0,
+        };
         Some(ClockState {
-            offset_ns: first.saturating_add(((high + low) / 2.0) as i64),
-            error_ns: (((high - low).abs() / 2.0 + differ) as u64).saturating_add(1),
+            offset_ns: first.saturating_add(middle as i64),
+            error_ns: ((((high - low).abs() / 2.0).max(wander) + differ) as u64).saturating_add(1),
             skew_ppb: (skew * 1e9) as i64,
             steps: self.steps,
             last_step_ns: self.last_step_ns,

@@ -35,15 +35,18 @@ impl Group {
     /// Time between the arrivals of the first and the last that arrived, ns; negative where packets overtook others.
     pub fn dispersion_ns(&self) -> i64 {
         match (self.arrived.first(), self.arrived.last()) {
-            (Some(first), Some(last)) => (last.offset_ns - first.offset_ns) as i64 + (last.delay_ns - first.delay_ns),
+            (Some(first), Some(last)) => {
+                (last.offset_ns as i64 - first.offset_ns as i64) + (last.delay_ns - first.delay_ns)
+            }
             _ => 0,
         }
     }
 
     /// Times between arrivals, ns.
     pub fn gaps_ns(&self) -> impl Iterator<Item = i64> + '_ {
-        let gap =
-            |pair: &[Arrived]| (pair[1].offset_ns - pair[0].offset_ns) as i64 + (pair[1].delay_ns - pair[0].delay_ns);
+        let gap = |pair: &[Arrived]| {
+            (pair[1].offset_ns as i64 - pair[0].offset_ns as i64) + (pair[1].delay_ns - pair[0].delay_ns)
+        };
         self.arrived.windows(2).map(gap)
     }
 }
@@ -58,12 +61,12 @@ pub fn groups(train: &Train, sizes: &[usize], report: &TrainReport) -> Vec<Group
         let begin_ns = packets[0].sent_ns;
         let arrived = |(place, packet): (usize, &crate::train::TrainPacket)| {
             let delay_ns = packet.received_ns?.wrapping_sub(packet.sent_ns) as i64;
-            Some(Arrived { place, offset_ns: packet.sent_ns - begin_ns, delay_ns })
+            Some(Arrived { place, offset_ns: packet.sent_ns.saturating_sub(begin_ns), delay_ns })
         };
         found.push(Group {
             sent: packets.len(),
             begin_ns,
-            span_ns: packets[packets.len() - 1].sent_ns - begin_ns,
+            span_ns: packets[packets.len() - 1].sent_ns.saturating_sub(begin_ns),
             arrived: packets.iter().enumerate().filter_map(arrived).collect(),
         });
         from = to;

@@ -10,8 +10,12 @@ use std::collections::BTreeMap;
 
 /// Sessions that a stateful reflector counts at most; packets of others are answered as without state.
 pub const SESSIONS_MAX: usize = 1024;
-/// A session that is silent for longer makes room for another, ns.
+/// A session that is silent for longer makes room for another where there is none, ns.
 const IDLE_NS: u64 = 60_000_000_000;
+/// A session that is silent for longer is over, and its name counts anew, ns (RFC 5357, 4.2, REFWAIT).
+const OVER_NS: u64 = 900_000_000_000;
+/// Time between two searches for sessions that are over, ns: a flood of new ones must not make each packet search.
+const SEARCH_NS: u64 = 1_000_000_000;
 
 /// Settings of a reflector.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +65,8 @@ pub enum Refusal {
     WrongHmac,
     /// It asks for no reply (RFC 10052, 3).
     NoReplyWanted,
+    /// It is a reply itself: somebody forged its source, so that two reflectors would answer each other without end.
+    IsReply,
 }
 
 /// Counts of a reflector.
@@ -74,6 +80,8 @@ pub struct ReflectorCounts {
     pub wrong_hmac: u64,
     /// Packets that asked for no reply.
     pub no_reply_wanted: u64,
+    /// Replies of other reflectors, or own ones that came back.
+    pub are_replies: u64,
 }
 
 struct Session {
@@ -85,13 +93,15 @@ struct Session {
 pub struct Reflector {
     config: ReflectorConfig,
     sessions: BTreeMap<(SocketAddr, u16), Session>,
+    /// Time of the latest search for silent sessions.
+    searched_ns: u64,
     counts: ReflectorCounts,
 }
 
 impl Reflector {
     /// A reflector that has seen nothing.
     pub fn new(config: ReflectorConfig) -> Reflector {
-        Reflector { config, sessions: BTreeMap::new(), counts: ReflectorCounts::default() }
+        Reflector { config, sessions: BTreeMap::new(), searched_ns: 0, counts: ReflectorCounts::default() }
     }
 
     /// Its counts.
@@ -115,6 +125,7 @@ impl Reflector {
             Err(Refusal::TooShort) => self.counts.too_short += 1,
             Err(Refusal::WrongHmac) => self.counts.wrong_hmac += 1,
             Err(Refusal::NoReplyWanted) => self.counts.no_reply_wanted += 1,
+            Err(Refusal::IsReply) => self.counts.are_replies += 1,
         }
         made
     }
@@ -130,6 +141,9 @@ impl Reflector {
             return Err(Refusal::WrongHmac);
         }
         let request = Request::decode(packet, is_authenticated).ok_or(Refusal::TooShort)?;
+        if is_reply(packet, is_authenticated) {
+            return Err(Refusal::IsReply);
+        }
         reply.clear();
         reply.extend_from_slice(packet);
         // The reply's number is part of what the HMAC TLV covers, so that it comes before the TLVs.
@@ -173,12 +187,18 @@ impl Reflector {
         }
         let name = (arrival.peer, request.ssid);
         if self.sessions.len() >= SESSIONS_MAX && !self.sessions.contains_key(&name) {
-            self.sessions.retain(|_, session| now_ns.saturating_sub(session.last_ns) < IDLE_NS);
+            if now_ns.abs_diff(self.searched_ns) >= SEARCH_NS {
+                self.searched_ns = now_ns;
+                self.sessions.retain(|_, session| now_ns.saturating_sub(session.last_ns) < IDLE_NS);
+            }
             if self.sessions.len() >= SESSIONS_MAX {
                 return request.sequence;
             }
         }
         let session = self.sessions.entry(name).or_insert(Session { next: 0, last_ns: now_ns });
+        if now_ns.saturating_sub(session.last_ns) > OVER_NS {
+            session.next = 0;
+        }
         let number = session.next;
         session.next = number.wrapping_add(1);
         session.last_ns = now_ns;
@@ -245,6 +265,13 @@ impl Reflector {
         }
         Ok(wanted)
     }
+}
+
+/// True for a packet that a reflector made: its time of receipt is at most 1 s before that of sending, where a sender's
+/// packet has zeros (RFC 8762, 4.2) or padding (RFC 5357, 4.1.2). Both forms of time have seconds in the upper half.
+fn is_reply(packet: &[u8], is_authenticated: bool) -> bool {
+    Reply::decode(packet, is_authenticated)
+        .is_some_and(|reply| reply.received != 0 && reply.timestamp.wrapping_sub(reply.received) <= 1 << 32)
 }
 
 /// Tells in every TLV that the HMAC was wrong; their values stay (RFC 8972, 4.8).

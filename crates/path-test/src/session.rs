@@ -249,7 +249,8 @@ impl Session {
             (Some(back_ns), Some(sent_ns)) if back_ns > sent_ns => back_ns - sent_ns,
             _ => arrival.at_ns.saturating_sub(packet.sent_ns),
         };
-        let rtt_ns = round_ns.saturating_sub(residence_ns);
+        // A reflector's clock that steps between both of its stamps tells a longer time than there was.
+        let rtt_ns = round_ns.checked_sub(residence_ns).unwrap_or(round_ns);
         let clock_stepped = self.clock.handle_times(packet.sent_ns, came_ns, answered_ns, arrival.at_ns);
         self.both_synchronized = (reply.error.synchronized && reply.sender_error.synchronized)
             .then(|| reply.error.error_ns().saturating_add(reply.sender_error.error_ns()));
@@ -325,9 +326,14 @@ impl Session {
     ) -> (Option<i64>, Option<i64>, Option<u64>) {
         let Some(state) = self.clock.state(back_ns) else { return (None, None, None) };
         // A clock that follows UTC at both ends tells more than the round trip where its error is smaller.
+        // The packets refute a claim that would have them arrive before they left.
+        let utc_ns = packet.unix_ns.wrapping_sub(packet.sent_ns) as i64;
         let (offset_ns, error_ns) = match self.both_synchronized {
-            Some(error_ns) if error_ns < state.error_ns => {
-                (packet.unix_ns.wrapping_sub(packet.sent_ns) as i64, error_ns)
+            Some(error_ns)
+                if error_ns < state.error_ns
+                    && utc_ns.abs_diff(state.offset_ns) <= state.error_ns.saturating_add(error_ns) =>
+            {
+                (utc_ns, error_ns)
             }
             _ => (state.offset_ns, state.error_ns),
         };
@@ -380,6 +386,11 @@ impl Session {
     /// The far end's clock against the session's.
     pub fn clock(&self, now_ns: u64) -> Option<ClockState> {
         self.clock.state(now_ns)
+    }
+
+    /// Replies that came once more since the latest sample.
+    pub fn untold_duplicates(&self) -> u32 {
+        self.duplicates
     }
 
     /// Replies that were not used.

@@ -28,14 +28,14 @@ pub struct Counts {
     pub clock_steps: u64,
 }
 
-/// Samples of one session, kept for quantiles: 24 octets for each.
+/// Samples of one session, kept for quantiles: 40 octets for each.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     counts: Counts,
     rtt_ns: Vec<i64>,
-    forward_ns: Vec<i64>,
-    reverse_ns: Vec<i64>,
-    one_way_error_ns: u64,
+    /// One-way delays with their errors: what is known of the far clock differs from packet to packet.
+    forward_ns: Vec<(i64, u64)>,
+    reverse_ns: Vec<(i64, u64)>,
     jitter_ns: u64,
     /// Numbers of lost packets that are not yet part of a run: samples come in the order of their end.
     lost: Vec<u64>,
@@ -63,9 +63,9 @@ impl Statistics {
         match sample.rtt_ns {
             Some(rtt_ns) => {
                 self.rtt_ns.push(rtt_ns.min(i64::MAX as u64) as i64);
-                self.forward_ns.extend(sample.forward_ns);
-                self.reverse_ns.extend(sample.reverse_ns);
-                self.one_way_error_ns = sample.one_way_error_ns.unwrap_or(0);
+                let error_ns = sample.one_way_error_ns.unwrap_or(0);
+                self.forward_ns.extend(sample.forward_ns.map(|delay_ns| (delay_ns, error_ns)));
+                self.reverse_ns.extend(sample.reverse_ns.map(|delay_ns| (delay_ns, error_ns)));
                 self.jitter_ns = sample.jitter_ns;
             }
             None => {
@@ -75,6 +75,11 @@ impl Statistics {
         }
         widen(&mut self.forward_ttl, sample.forward_ttl);
         widen(&mut self.ttl, sample.ttl);
+    }
+
+    /// Takes replies that came once more after the last sample.
+    pub fn add_duplicates(&mut self, duplicates: u32) {
+        self.counts.duplicates += u64::from(duplicates);
     }
 
     /// The counts.
@@ -105,7 +110,7 @@ impl Statistics {
         let mut rtt = self.rtt_ns.clone();
         rtt.sort_unstable();
         if let (Some(least), Some(most)) = (rtt.first(), rtt.last()) {
-            estimates.push(median("rtt_s", &rtt, 0));
+            estimates.push(median("rtt_s", rtt.iter().map(|&rtt_ns| (rtt_ns, 0))));
             let of_all = |share: f64| seconds(quantile(&rtt, share));
             notes.push(format!(
                 "round trip: least {}, 95 % {}, 99 % {}, most {}",
@@ -115,10 +120,8 @@ impl Statistics {
                 text(seconds(*most))
             ));
             for (quantity, delays) in [("forward_delay_s", &self.forward_ns), ("reverse_delay_s", &self.reverse_ns)] {
-                let mut sorted = delays.clone();
-                sorted.sort_unstable();
-                if !sorted.is_empty() {
-                    estimates.push(median(quantity, &sorted, self.one_way_error_ns));
+                if !delays.is_empty() {
+                    estimates.push(median(quantity, delays.iter().copied()));
                 }
             }
             let jitter = seconds(self.jitter_ns.min(i64::MAX as u64) as i64);
@@ -219,14 +222,24 @@ fn quantile(sorted: &[i64], share: f64) -> i64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// The median, between the order statistics that hold it in 95 of 100 cases (by the normal form of the binomial),
-/// widened by an error that all values share, ns.
-fn median(quantity: &'static str, sorted: &[i64], error_ns: u64) -> Estimate {
-    let half = 0.5 * 1.96 / (sorted.len() as f64).sqrt();
-    let error = error_ns as f64 / 1e9;
-    let low = seconds(quantile(sorted, (0.5 - half).max(0.0))) - error;
-    let high = seconds(quantile(sorted, (0.5 + half).min(1.0))) + error;
-    Estimate { quantity, value: seconds(quantile(sorted, 0.5)), low, high }
+/// The median of values with errors, ns, between the order statistics that hold it in 95 of 100 cases (by the normal
+/// form of the binomial): of the least that each value can be, and of the most.
+fn median(quantity: &'static str, values: impl Iterator<Item = (i64, u64)> + Clone) -> Estimate {
+    let sorted = |edge: fn((i64, u64)) -> i64| {
+        let mut edges: Vec<i64> = values.clone().map(edge).collect();
+        edges.sort_unstable();
+        edges
+    };
+    let middle = sorted(|(value, _)| value);
+    let half = 0.5 * 1.96 / (middle.len() as f64).sqrt();
+    let least = sorted(|(value, error)| value.saturating_sub_unsigned(error));
+    let most = sorted(|(value, error)| value.saturating_add_unsigned(error));
+    Estimate {
+        quantity,
+        value: seconds(quantile(&middle, 0.5)),
+        low: seconds(quantile(&least, (0.5 - half).max(0.0))),
+        high: seconds(quantile(&most, (0.5 + half).min(1.0))),
+    }
 }
 
 /// Wilson's interval of a share, 95 %.

@@ -59,6 +59,20 @@ fn a_reply_has_the_requests_fields_and_length() {
 }
 
 #[test]
+fn reflectors_do_not_answer_each_other() {
+    for (key, format) in [(None, TimeFormat::Ntp), (None, TimeFormat::Ptp), (Some(key()), TimeFormat::Ntp)] {
+        let mut reflector = Reflector::new(ReflectorConfig { key: key.clone(), ..ReflectorConfig::default() });
+        let error = ErrorEstimate::of(1000, false, format);
+        let timestamp = format.encode(NOW_NS - 30_000_000);
+        let mut packet = vec![0; 300];
+        Request { sequence: 3, timestamp, error, ssid: 9 }.encode(&mut packet, key.as_ref());
+        let reply = ask(&mut reflector, 862, &packet).unwrap();
+        assert_eq!(ask(&mut reflector, 862, &reply), Err(Refusal::IsReply));
+        assert_eq!((reflector.counts().replies, reflector.counts().are_replies), (1, 1));
+    }
+}
+
+#[test]
 fn replies_are_numbered_by_session_and_the_number_of_sessions_is_bounded() {
     let mut reflector = Reflector::new(ReflectorConfig { is_stateful: true, ..ReflectorConfig::default() });
     let number = |reflector: &mut Reflector, port: u16, sequence: u32| {

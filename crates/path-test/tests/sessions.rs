@@ -96,6 +96,42 @@ fn round_trip_and_one_way_delays_are_those_of_the_path() {
 }
 
 #[test]
+fn a_claim_to_follow_utc_that_the_packets_refute_is_not_believed() {
+    let mut session = Session::new(config(20, None), 0);
+    let mut reflector = Reflector::new(ReflectorConfig::default());
+    let mut packet = vec![];
+    for at in (0..20).map(|number| number * 10 * MS) {
+        let clock = SenderClock { unix_ns: UNIX_NS + at, error_ns: 1000, is_synchronized: true };
+        session.poll_transmit(at, clock, &mut packet).unwrap();
+        // 1 ms each way, to a clock that is 50 ms ahead of what it says.
+        let far = |ns: u64| UNIX_NS + ns + 50 * MS;
+        let peer = SocketAddr::from(([192, 0, 2, 1], 5));
+        let arrival = Arrival { peer, packet: &packet, ttl: None, traffic_class: 0, at_ns: far(at + MS) };
+        let clock = ReflectorClock { now_ns: far(at + MS), error_ns: 1000, is_synchronized: true, is_hardware: false };
+        let mut reply = vec![];
+        reflector.handle_packet(&arrival, clock, &mut reply).unwrap();
+        session.handle_reply(&ReplyArrival { packet: &reply, at_ns: at + 2 * MS, hardware_ns: None, ttl: None });
+        let sample = session.poll_sample().unwrap();
+        for delay_ns in [sample.forward_ns.unwrap(), sample.reverse_ns.unwrap()] {
+            assert!(delay_ns.abs_diff(MS as i64) <= sample.one_way_error_ns.unwrap(), "{sample:?}");
+        }
+    }
+}
+
+#[test]
+fn the_interval_of_a_one_way_delay_has_the_error_of_its_time() {
+    // A queue of 96 ms on the way there, while nothing else is known of the clock, and then none.
+    let fates = [[Fate::Comes(98 * MS, 2 * MS); 12], [Fate::Comes(2 * MS, 2 * MS); 12]].concat();
+    let (session, samples) = run(&fates[..20], 0, false);
+    let mut statistics = Statistics::default();
+    // The replies of the queue first, as a session with a longer interval has them.
+    samples.iter().for_each(|sample| statistics.handle_sample(sample));
+    let outcome = statistics.outcome(Cost::default(), session.clock(900 * MS), None);
+    let forward = outcome.estimates.iter().find(|one| one.quantity == "forward_delay_s").unwrap();
+    assert!(forward.low <= 0.098 && forward.high >= 0.098, "{forward:?}");
+}
+
+#[test]
 fn losses_duplicates_and_late_packets_are_told_apart() {
     let there = Fate::Comes(5 * MS, 5 * MS);
     let fates = [
