@@ -100,7 +100,7 @@ def status(store: StoreAt = None, monitor: Name = None, json_: Json = False) -> 
     for answer in answers:
         emit(f"monitor {answer['monitor']}: process {answer['pid']}, store {answer['store']}")
         if answer["waiting"]:
-            emit(f"  rows wait for the store: {answer['waiting']}")
+            emit(f"  rows or samples wait for the store: {answer['waiting']}")
         for one in answer["paths"]:
             latest = [
                 f"{label} {value_text(quantity, one['latest'][quantity])}"

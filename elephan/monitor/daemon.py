@@ -75,8 +75,10 @@ def locked(place: Place, name: str) -> Iterator[None]:
         except BlockingIOError:
             who = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
             raise InputError(f'the monitor "{name}" of this store runs already, as process {who}') from None
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        with suppress(OSError):
+            # On a full disk the lock holds all the same.
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(lock)
@@ -184,7 +186,7 @@ class Daemon:
             # A child that measures for someone is looked at sooner.
             self.children.poll()
             if time.monotonic() >= due_s:
-                due_s = max(due_s + self._tick_s(), time.monotonic())
+                due_s = max(due_s + (0.1 if self._replies else TICK_S), time.monotonic())
                 self.tick()
             elif self.children.running:
                 self._start_tests(time.monotonic())
@@ -192,9 +194,6 @@ class Daemon:
     def say(self, text: str) -> None:
         """Say a line."""
         self._say(printable(text))
-
-    def _tick_s(self) -> float:
-        return 0.1 if self._replies else TICK_S
 
     def _metrics_address(self) -> str:
         assert self.endpoint is not None
@@ -403,12 +402,11 @@ class Daemon:
     def _start_test(self, job: Job) -> None:
         path = job.path
         try:
-            target = self._target(path)
+            target, fault = self._target(path), f"there is no reflector at {path.host} now"
         except RunError as error:
-            self._measured(job, Done(None, str(error)))
-            return
+            target, fault = None, str(error)
         if target is None:
-            self._measured(job, Done(None, f"there is no reflector at {path.host} now"))
+            self._measured(job, Done(None, fault))
             return
         asked = {
             "test": job.test.test,
@@ -565,7 +563,6 @@ class Daemon:
         if not due or self.children.has("notify") or now_s < not_before_s:
             return
         asked = {"urls": list(self.spec.alerts.urls), "urls_file": self.spec.alerts.urls_file, "messages": due}
-
         self.book.handed_over(due)
 
         def told(done: Done) -> None:
@@ -652,9 +649,6 @@ class Daemon:
                 reply(self.status())
             elif asked.get("do") == "now":
                 self._now(str(asked.get("path")), str(asked.get("test")), reply)
-            elif asked.get("do") == "reload":
-                self._reload()
-                reply({})
             else:
                 reply({"fault": f"{asked.get('do')}: not a command of the monitor"})
         except ElephanError as error:
@@ -676,6 +670,7 @@ class Daemon:
         """Return what `elephan monitor status` shows."""
         now_s, now = time.monotonic(), time.time()
         paths = []
+        full = [one.journal.fault for one in self.watches.values() if one.journal.fault is not None]
         for name, watch in self.watches.items():
             account = self.schedule.accounts.get(name)
             tests = [
@@ -700,5 +695,5 @@ class Daemon:
             "up_s": now - self.started_s,
             "paths": paths,
             "messages": len(self.book.messages),
-            "waiting": self.database.fault,
+            "waiting": self.database.fault or (str(full[0].strerror) if full else None),
         }

@@ -125,7 +125,7 @@ CHARTS = (
     Chart(
         "jitter",
         "Jitter",
-        "Mean difference of successive delays (RFC 3550, 6.4.1).",
+        "Median of the differences of successive round-trip times (RFC 3393); pale: 5th to 95th percentile.",
         "s",
         (Line("jitter_s", "jitter"),),
         from_zero=True,

@@ -125,6 +125,8 @@ def _socket(listen: Listen) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((listen.host, listen.port))
+        # From here on a browser waits and is not refused: the address is said before the first request is served.
+        opened.listen(CONNECTIONS_MAX)
     except OSError as error:
         opened.close()
         raise RunError(f"--listen {listen.in_url}:{listen.port}: cannot listen there: {error.strerror}") from error

@@ -318,7 +318,7 @@ def test_rows_that_waited_go_to_the_server_when_it_is_back(tmp_path: Path, monke
             assert path.latest["rtt_s"] == 0.02
             assert [one.ended_s for one in reader.alerts()] == [9.0]
             assert reader.series(identity, "rtt_s", 0, 600).times == [60.0, 120.0]
-        # What is old goes there too, and outcomes are summarised where they are.
+        # Retention and summaries of outcomes are at the server too.
         day = time.time() // 86_400 * 86_400 - 86_400
         outcome = {"estimates": [{"quantity": "capacity_bps", "value": 1e9, "low": 1e9, "high": 1e9}]}
         row = {"id": 7, "path_id": identity, "test": "capacity", "at": day + 7200.0, "outcome": json.dumps(outcome)}
