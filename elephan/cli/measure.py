@@ -30,6 +30,17 @@ Towards = Annotated[
         show_default=False,
     ),
 ]
+TowardsOrScenario = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOWARDS|FILE.toml",
+        help="The reflector, HOST:PORT (port 862 where none is named), or a host of `elephan hosts`. A scenario: the "
+        "test is simulated beside its traffic, on the route of its first flow.",
+        show_default=False,
+    ),
+]
+SCENARIO = ".toml"
+"""End of a scenario's name."""
 KeyFile = Annotated[
     Path | None,
     typer.Option(
@@ -199,7 +210,7 @@ def _estimator(name: str) -> Callable[..., None]:
     """Return the command of an estimator."""
 
     def measure(
-        towards: Towards,
+        towards: TowardsOrScenario,
         set_: Annotated[
             list[str] | None,
             typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the test. May be repeated."),
@@ -208,7 +219,13 @@ def _estimator(name: str) -> Callable[..., None]:
         from_: From = None,
         json_: AsJson = False,
     ) -> None:
-        outcome = _measured(name, towards, _changes(set_ or []), key_file, from_, json_, None)
+        keys = _changes(set_ or [])
+        if towards.endswith(SCENARIO):
+            if key_file is not None or from_ is not None:
+                raise InputError(f"{towards}: a scenario is simulated here: neither --key-file nor --from is for it")
+            outcome = _simulated(name, towards, keys, json_)
+        else:
+            outcome = _measured(name, towards, keys, key_file, from_, json_, None)
         if outcome["refused"] is not None:
             raise RunError(f"{name}: refused: {outcome['refused']}")
 
@@ -248,6 +265,19 @@ def _measured(
             return test.run(name, target, keys, wait_for_termination, on_progress)
 
         return _shown(name, target.towards, json_, made)
+
+
+def _simulated(name: str, scenario: str, keys: dict[str, Any], json_: bool) -> dict[str, Any]:
+    """Simulate a test beside a scenario's traffic, print its outcome and the truth, and return the outcome."""
+    from elephan.measure.simulated import simulate_test
+    from elephan.measure.text import outcome_lines, truth_line
+
+    found = simulate_test(scenario, {"test": name, **keys})
+    if json_:
+        emit(json.dumps({"test": name, "scenario": scenario, **found.outcome, "truth": found.truth}, indent=1))
+    else:
+        emit("\n".join([f"{name}, simulated in {scenario}", *outcome_lines(found.outcome), truth_line(found.truth)]))
+    return found.outcome
 
 
 def _shown(

@@ -53,6 +53,12 @@ def outcome_lines(outcome: Mapping[str, Any]) -> list[str]:
     return [*lines, *outcome["notes"], f"cost: {took}"]
 
 
+def truth_line(truth: Mapping[str, Any]) -> str:
+    """Return the line of a simulated path's truth."""
+    known = [name for name in ("capacity_bps", "available_bps", "queue_bytes") if truth.get(name) is not None]
+    return "truth: " + ", ".join(f"{NAMES[name]} {value_text(name, truth[name])}" for name in known)
+
+
 def sample_line(sample: Mapping[str, Any]) -> str:
     """Return one packet's line."""
     number = f"packet {sample['sequence']}"

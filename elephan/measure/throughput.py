@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +27,7 @@ BUSY_TRIES = 4
 """Connections to a server that has another test, one second apart."""
 INTERVALS = 20
 """Intervals that a test of full length has."""
+PR_SET_PDEATHSIG = 1
 LOOK_S = 0.1
 """Time between two looks for a signal, s."""
 
@@ -112,8 +115,15 @@ def _own_words(error: str) -> str:
 
 def _report(transfer: Transfer, wait_for_termination: WaitForTermination) -> dict[str, Any]:
     """Run iperf3 and return its JSON. Its own end at a signal reports the part that was done."""
+    libc = ctypes.CDLL(None)
     process = subprocess.Popen(
-        transfer.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+        transfer.command(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        # Nobody would end it otherwise once this process is killed, and it would send all its bytes (prctl(2)).
+        preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
     )
     try:
         text, errors = _ended(process, transfer, wait_for_termination)

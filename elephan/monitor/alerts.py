@@ -114,8 +114,13 @@ class AlertBook:
         if alert is None:
             return None
         alert.ended = float(change["found_s"])
-        # Nobody needs the end of what nobody has heard of.
+        # Nobody needs the end of what nobody has heard of. What the message said besides is still to be told.
+        gone = [one for one in self.messages if one["alert"] == alert.id]
         self.messages = [one for one in self.messages if one["alert"] != alert.id]
+        others = {other for one in gone if not one["done"] for other in one.get("with", ())}
+        for one in self.open.values():
+            if one.id in others:
+                one.queued = None
         if alert.told:
             title = recovery_text(
                 path, quantity, alert.kind, change.get("after"), alert.ended - alert.since, str(change["kind"])
@@ -138,14 +143,17 @@ class AlertBook:
         before = len(self.messages), [alert.queued for alert in self.open.values()]
         for path in sorted({alert.path for alert in self.open.values()}):
             fresh = [alert for alert in self.open.values() if alert.path == path and alert.queued is None]
-            if fresh and now_s >= min(alert.found for alert in fresh) + GATHER_S:
+            if fresh and _is_past(min(alert.found for alert in fresh), GATHER_S, now_s):
                 waits = any(alert.waits_for_forecast for alert in fresh)
-                if not waits or now_s >= min(alert.found for alert in fresh) + FORECAST_S:
+                if not waits or _is_past(min(alert.found for alert in fresh), FORECAST_S, now_s):
                     self._tell(path, fresh, now_s)
             if self.spec.repeat_s is not None:
                 for alert in self.open.values():
                     if alert.path == path and alert.queued is not None and now_s >= alert.queued + self.spec.repeat_s:
                         alert.queued = now_s
+                        if any(one["alert"] == alert.id for one in self.messages):
+                            # It waits for a receiver or for the end of quiet hours: one is enough.
+                            continue
                         self._queue(alert, "alert", f"still: {alert.text}", alert_body(vars(alert)), now_s)
         return before != (len(self.messages), [alert.queued for alert in self.open.values()])
 
@@ -156,12 +164,12 @@ class AlertBook:
         shown = vars(main) | {"evidence": main.evidence | ({"with": others} if others else {})}
         for alert in fresh:
             alert.queued = now_s
-        self._queue(main, "alert", main.text, alert_body(shown), now_s)
+        self._queue(main, "alert", main.text, alert_body(shown), now_s, [one.id for one in fresh if one is not main])
 
-    def _queue(self, alert: Alert, kind: str, title: str, body: str, now_s: float) -> None:
+    def _queue(self, alert: Alert, kind: str, title: str, body: str, now_s: float, others: Sequence[int] = ()) -> None:
         self.messages.append(
             {"id": f"{alert.id}-{kind}-{int(now_s)}", "alert": alert.id, "kind": alert.kind, "type": kind,
-             "title": title, "body": body, "at": now_s, "done": []}
+             "title": title, "body": body, "at": now_s, "done": [], "with": list(others)}
         )  # fmt: skip
         del self.messages[:-MOST_MESSAGES]
 
@@ -186,6 +194,11 @@ class AlertBook:
 
 _RANK = {"silence": 0, "loss": 1, "rtt_s": 2, "available_bps": 3, "throughput_bps": 4, "capacity_bps": 5}
 """Order in which quantities that changed together name their message."""
+
+
+def _is_past(since_s: float, span_s: float, now_s: float) -> bool:
+    """Return True once a span is over; also where the clock was set back further than it could be."""
+    return not since_s - span_s <= now_s < since_s + span_s
 
 
 def is_quiet(spec: AlertSpec, now_s: float) -> bool:

@@ -21,6 +21,10 @@ from elephan.errors import ElephanError, StoreAway, StoreError
 PR_SET_PDEATHSIG = 1
 NICE = 10
 """Of forecasts and files of days: they can wait."""
+NOTIFY_S = 60.0
+"""Time after which no further message is begun, s: half of the limit of such a child."""
+LATE_DAYS = 3
+"""Days whose outcomes are summarised again: a server that was away gets them later."""
 ROWS_AT_ONCE = 2000
 """Rows that go to a server in one transaction."""
 
@@ -55,6 +59,7 @@ def days(asked: dict[str, Any]) -> dict[str, Any]:
     from elephan.monitor.tables import monitor_folder
     from elephan.monitor.writing import Database, make_space
     from elephan.store.place import Place
+    from elephan.store.sql import Fault
 
     os.nice(NICE)
     place = Place.of(asked["store"])
@@ -63,6 +68,10 @@ def days(asked: dict[str, Any]) -> dict[str, Any]:
     today = journal.day_of(now - 60)
     done, failed = [], None
     database = Database(place)
+    # Those too that the file has no more: what is stored of them ages as well.
+    asked["paths"] = [one for (one,) in database.rows(
+        "select id from monitor_path where monitor = :monitor", monitor=asked["monitor"]
+    )]  # fmt: skip
     for identity in asked["paths"]:
         folder = monitor_folder(place) / str(identity)
         for path in sorted(folder.glob("????-??-??.journal")):
@@ -77,7 +86,6 @@ def days(asked: dict[str, Any]) -> dict[str, Any]:
                         samples = raw.merged(raw.read(target), samples)
                     raw.write(samples, target)
                 database.add("monitor_summary", raw.summaries(samples, identity, 86_400))
-                _outcome_summaries(database, identity, journal.day_start(path.stem))
             except StoreError as error:
                 failed = str(error)
                 make_space(place, asked["free_bytes"])
@@ -87,33 +95,65 @@ def days(asked: dict[str, Any]) -> dict[str, Any]:
                 done.append(str(target))
             else:
                 failed = database.fault
-    gone = _retention(asked, place, database, now)
+    gone = _old_files(asked, place, now)
+    try:
+        _old_rows(asked, place, database, now)
+    except (StoreError, Fault) as error:
+        failed = failed or f"summaries of outcomes and retention: {error}"
     database.close()
     return {"done": done, "removed": gone, "failed": failed}
 
 
-def _outcome_summaries(database: Any, identity: int, start: int) -> None:
-    """Summarise the estimates of a day's outcomes by the hour and the day."""
+def _old_rows(asked: dict[str, Any], place: Any, database: Any, now: float) -> None:
+    """Summarise outcomes and remove what is older than its retention, where the rows end up: here or at the server."""
+    from elephan.store.database import Store
+
+    if place.spool is None:
+        with database._file.transaction(writing=True) as execute:
+            _outcome_summaries(execute, asked["paths"], now)
+            _retention(execute, asked, now)
+        return
+    store = Store(asked["store"], say=lambda _: None)
+    try:
+        with store._database.transaction(writing=True) as execute:
+            _outcome_summaries(execute, asked["paths"], now)
+            _retention(execute, asked, now)
+    finally:
+        store.close()
+
+
+def _outcome_summaries(execute: Any, identities: list[int], now: float) -> None:
+    """Summarise the estimates of the last days' outcomes by the hour and the day."""
+    from elephan.monitor.tables import put
+
+    today = int(now // 86_400) * 86_400
+    for identity in identities:
+        put(execute, "monitor_summary", _outcome_rows(execute, identity, today - LATE_DAYS * 86_400, today))
+
+
+def _outcome_rows(execute: Any, identity: int, start: int, end: int) -> list[dict[str, Any]]:
+    from elephan.monitor.reading import STAMP_QUANTITIES
     from elephan.monitor.summaries import row
 
     values: dict[tuple[str, int, int], list[float]] = {}
-    for at, text in database.rows(
+    for at, text in execute(
         "select at, outcome from monitor_outcome where path_id = :id and at >= :start and at < :end",
-        id=identity, start=start, end=start + 86_400,
-    ):  # fmt: skip
+        {"id": identity, "start": start, "end": end},
+    ):
         for one in json.loads(text)["estimates"]:
+            if one["quantity"] in STAMP_QUANTITIES:
+                # Summaries of samples have these rows; one `stamp` by hand would take their place.
+                continue
             for seconds in (3600, 86_400):
                 key = (one["quantity"], seconds, int(at // seconds) * seconds)
                 values.setdefault(key, []).append(one["value"])
-    rows = [row(identity, *key, sorted(several), 0) for key, several in values.items()]
-    database.add("monitor_summary", rows)
+    return [row(identity, *key, sorted(several), 0) for key, several in values.items()]
 
 
-def _retention(asked: dict[str, Any], place: Any, database: Any, now: float) -> list[str]:
-    """Remove what is older than its retention; return the files."""
+def _old_files(asked: dict[str, Any], place: Any, now: float) -> list[str]:
+    """Remove the raw samples that are older than their retention; return the files."""
     from elephan.monitor.journal import day_of
     from elephan.monitor.tables import monitor_folder
-    from elephan.store.sql import Fault
 
     gone = []
     oldest = day_of(now - asked["raw_s"])
@@ -122,18 +162,20 @@ def _retention(asked: dict[str, Any], place: Any, database: Any, now: float) -> 
             if path.stem < oldest:
                 path.unlink(missing_ok=True)
                 gone.append(str(path))
-    minutes, hours = now - asked["minutes_s"], now - asked["hours_s"]
-    with suppress(Fault), database._file.transaction(writing=True) as execute:
-        for identity in asked["paths"]:
-            values = {"id": identity, "minutes": int(minutes), "hours": int(hours)}
-            for sql in (
-                "delete from monitor_summary where path_id = :id and seconds = 60 and start < :minutes",
-                "delete from monitor_summary where path_id = :id and seconds > 60 and start < :hours",
-                "delete from monitor_outcome where path_id = :id and at < :hours",
-                "delete from monitor_alert where path_id = :id and ended < :hours",
-            ):
-                execute(sql, {name: value for name, value in values.items() if f":{name}" in sql})
     return gone
+
+
+def _retention(execute: Any, asked: dict[str, Any], now: float) -> None:
+    """Remove the rows that are older than their retention."""
+    for identity in asked["paths"]:
+        values = {"id": identity, "minutes": int(now - asked["minutes_s"]), "hours": int(now - asked["hours_s"])}
+        for sql in (
+            "delete from monitor_summary where path_id = :id and seconds = 60 and start < :minutes",
+            "delete from monitor_summary where path_id = :id and seconds > 60 and start < :hours",
+            "delete from monitor_outcome where path_id = :id and at < :hours",
+            "delete from monitor_alert where path_id = :id and ended < :hours",
+        ):
+            execute(sql, {name: value for name, value in values.items() if f":{name}" in sql})
 
 
 def send(asked: dict[str, Any]) -> dict[str, Any]:
@@ -200,7 +242,11 @@ def notify(asked: dict[str, Any]) -> dict[str, Any]:
             raise ElephanError(f"{asked['urls_file']}: cannot be read: {error}") from error
         urls += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     sent = []
+    until_s = time.monotonic() + NOTIFY_S
     for message in asked["messages"]:
+        if time.monotonic() > until_s:
+            # Killed later, it could not tell what it has sent. The next child goes on from here.
+            break
         took = True
         for number, url in enumerate(urls):
             if number in message.get("done", []):

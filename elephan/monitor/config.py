@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
-from pydantic import PlainValidator, WithJsonSchema, model_validator
+from pydantic import AfterValidator, PlainValidator, WithJsonSchema, model_validator
 
 from elephan.monitor.spec import STAMP_PACKET_BYTES, AlertSpec, PathSpec, Spec, TestSpec
-from elephan.scenario.problem import Location, wrong
+from elephan.scenario.problem import Location, ScenarioError, wrong
 from elephan.scenario.quantity import Part, PositiveSpan, Probability, Rate, Size, parse_span
 from elephan.scenario.table import Name, Table, setting
 from elephan.scenario.validated import validated
@@ -51,6 +51,13 @@ def _quiet(value: Any) -> tuple[int, int]:
     if (hour, minute) == (end_hour, end_minute):
         raise wrong(expected + "; begin and end differ")
     return hour * 60 + minute, end_hour * 60 + end_minute
+
+
+def _file_name(value: str) -> str:
+    """Refuse a name of which no file name can be made: lock and socket have it."""
+    if "/" in value or not value.isprintable() or len(value.encode()) > 64:
+        raise wrong('a name of at most 64 bytes without "/", such as "dr"')
+    return value
 
 
 def _towards(value: Any) -> str:
@@ -314,7 +321,7 @@ class Path(Table):
 class Monitor(Table):
     """A monitor's file."""
 
-    name: Name = setting(examples=["dr"])
+    name: Annotated[Name, AfterValidator(_file_name)] = setting(examples=["dr"])
     """Its name in the store, which no other monitor of the store has."""
     retention: Retention = setting({}, examples=[{"raw": "400d"}])
     """Ages at which data goes."""
@@ -365,7 +372,14 @@ class Monitor(Table):
 
 def load(file: FilePath) -> Spec:
     """Read a monitor's file. Raises `InputError` with file, key, value and what would be right."""
-    return validated(file, Monitor, lambda config: _faults(file, config)).spec(file)
+    try:
+        return validated(file, Monitor, lambda config: _faults(file, config)).spec(file)
+    except ScenarioError as error:
+        key = error.key or ""
+        if key.startswith("alerts") and (key.startswith("alerts.url") or "://" in str(error.value)):
+            # URLs hold passwords, and what is said goes into logs.
+            raise ScenarioError(file, key, "...", error.expected, error.line) from None
+        raise
 
 
 def _faults(file: FilePath, config: Monitor) -> Iterator[tuple[Location, str]]:

@@ -6,6 +6,7 @@ labels of the wall clock.
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -32,7 +33,7 @@ from elephan.monitor.sampling import Sampler, key_of
 from elephan.monitor.schedule import Job, Schedule
 from elephan.monitor.spec import STAMP_PACKET_BYTES, PathSpec, Spec, TestSpec
 from elephan.monitor.tables import id_of, monitor_folder, path_folder, path_id
-from elephan.monitor.watch import Found, PathWatch
+from elephan.monitor.watch import QUIET_AFTER_TEST_S, Found, PathWatch
 from elephan.monitor.writing import Database, free_bytes, is_ready, make_space, save
 from elephan.printable import printable
 from elephan.store.place import Place
@@ -262,7 +263,11 @@ class Daemon:
         self._open_session(path)
 
     def _open_session(self, path: PathSpec) -> None:
-        stamp, target = path.stamp(), self._target(path)
+        try:
+            stamp, target = path.stamp(), self._target(path)
+        except RunError as error:
+            self.say(f"{path.name}: no session: {error}; SIGHUP tries again")
+            return
         if stamp is not None and target is not None:
             self.sampler.want(path.name, *target, stamp.period_ns)
 
@@ -303,6 +308,8 @@ class Daemon:
         spec = Spec.from_json(done.result["spec"])
         if spec.name != self.spec.name or spec.metrics != self.spec.metrics:
             self.say("name and metrics.listen change with a restart alone; all else has been taken over")
+            # Lock, socket and the paths' ids are of the old name.
+            spec = dataclasses.replace(spec, name=self.spec.name, metrics=self.spec.metrics)
         before = {path.name: path for path in self.spec.paths}
         now = {path.name: path for path in spec.paths}
         for name in before.keys() - now.keys():
@@ -366,6 +373,8 @@ class Daemon:
         cost = {"packets": 0, "bytes": 0, "seconds": 0.0}
         outcome = {"estimates": [estimate], "refused": None, "notes": [note], "cost": cost}
         for watch in self.watches.values():
+            # A clock that was set back would else suspend the detectors until it is there again.
+            watch.loaded_until_s = min(watch.loaded_until_s, now + QUIET_AFTER_TEST_S)
             self._store_outcome(watch, "clock", now, outcome)
 
     def _take_samples(self) -> None:
@@ -393,7 +402,11 @@ class Daemon:
 
     def _start_test(self, job: Job) -> None:
         path = job.path
-        target = self._target(path)
+        try:
+            target = self._target(path)
+        except RunError as error:
+            self._measured(job, Done(None, str(error)))
+            return
         if target is None:
             self._measured(job, Done(None, f"there is no reflector at {path.host} now"))
             return
@@ -420,7 +433,8 @@ class Daemon:
         reply = self._replies.pop(id(job), None)
         watch = self.watches.get(job.path.name)
         if done.result is None:
-            self.schedule.done(job, 0.0, True, now_s)
+            # A child that ran may have sent all that the one before it did; only its outcome would tell.
+            self.schedule.done(job, 0.0 if done.exit_code is None else job.cost_bytes, True, now_s)
             if not job.by_hand and job.failures == 1:
                 self.say(f"{job.path.name}: {job.test.test}: {done.fault}")
             if reply is not None:
@@ -583,7 +597,7 @@ class Daemon:
             return
         asked = {
             "store": self.store,
-            "paths": [watch.id for watch in self.watches.values()],
+            "monitor": self.spec.name,
             "raw_s": self.spec.raw_s,
             "minutes_s": self.spec.minutes_s,
             "hours_s": self.spec.hours_s,

@@ -1,7 +1,7 @@
 """Samples of today, one fixed record each, appended to a file.
 
 A record carries its own check sum. So a kill or a power cut costs at most the records that had not been written: the
-reader stops at the first one that is torn, and the writer cuts it off before it goes on.
+reader passes over one that is damaged, and the writer cuts a torn end off before it goes on.
 """
 
 from __future__ import annotations
@@ -70,12 +70,26 @@ def encode(samples: Sequence[Sample]) -> bytes:
 
 
 def decode(data: bytes) -> Iterator[Sample]:
-    """Yield the samples of whole records, to the first that is torn."""
+    """Yield the samples of whole records; a damaged one costs itself alone."""
     whole = len(data) // RECORD_BYTES * RECORD_BYTES
     for *fields, check in _RECORD.iter_unpack(data[:whole]):
-        if zlib.crc32(_BODY.pack(*fields)) != check:
-            return
-        yield Sample(fields[0], fields[1], fields[2], fields[3], fields[4])
+        if zlib.crc32(_BODY.pack(*fields)) == check:
+            yield Sample(fields[0], fields[1], fields[2], fields[3], fields[4])
+
+
+def whole_bytes(data: bytes) -> int:
+    """Return the length to the end of the last whole record: what is behind it is torn."""
+    count = len(data) // RECORD_BYTES
+    while count and not is_whole(data, count - 1):
+        count -= 1
+    return count * RECORD_BYTES
+
+
+def is_whole(data: bytes, number: int) -> bool:
+    """Return True if a record's check sum is right."""
+    start = number * RECORD_BYTES
+    check = int.from_bytes(data[start + _BODY.size : start + RECORD_BYTES], "little")
+    return zlib.crc32(data[start : start + _BODY.size]) == check
 
 
 def read(path: Path, start_s: float = 0.0, offset: int = 0) -> list[Sample]:

@@ -83,24 +83,17 @@ def parquet_path(folder: Path, day: str) -> Path:
 
 
 def of_journal(path: Path) -> Day:
-    """Return the samples of a journal to the first torn record, sorted; none where there is no file."""
+    """Return the samples of a journal's whole records, sorted; none where there is no file."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return Day.nothing()
     found = np.frombuffer(data[: len(data) // journal.RECORD_BYTES * journal.RECORD_BYTES], _RECORD)
-    torn = _first_torn(data, len(found))
-    found = found[:torn]
+    found = found[[journal.is_whole(data, number) for number in range(len(found))]] if len(found) else found
     found = found[np.argsort(found["sent_ns"], kind="stable")]
     rtt = np.where(found["rtt_ns"] < 0, np.nan, found["rtt_ns"] / 1e9)
     forward = np.where(found["forward_ns"] == journal.UNKNOWN, np.nan, found["forward_ns"] / 1e9)
     return Day(found["sent_ns"] / 1e9, rtt, forward, found["ttl"].copy(), found["dup"].copy())
-
-
-def _first_torn(data: bytes, count: int) -> int:
-    """Return the number of whole records. Only the end of a file can be torn, so that is where it looks."""
-    whole = sum(1 for _ in journal.decode(data[max(0, count - 4096) * journal.RECORD_BYTES :]))
-    return max(0, count - 4096) + whole
 
 
 def write(day: Day, path: Path) -> None:

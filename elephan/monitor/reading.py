@@ -198,7 +198,7 @@ class MonitorReader:
         now_is: State = "good"
         if state == "paused":
             now_is = "paused"
-        elif "silent" in alerts or last_s is None or now - last_s > old_s:
+        elif "silent" in alerts or (settings.get("stamp_period_s") and (last_s is None or now - last_s > old_s)):
             now_is = "silent"
         elif alerts:
             now_is = "alert"

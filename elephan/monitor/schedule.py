@@ -13,6 +13,8 @@ from elephan.units import duration, size
 
 MOST_AT_ONCE = 4
 """Tests that run at the same time, on different bottlenecks: more would disturb each other's time stamps here."""
+REST_MOST_S = 60.0
+"""Longest rest of a bottleneck after a test, s; it is as long as the test was."""
 ACCOUNT_S = 3600.0
 """Time over which an unused budget adds up, s; longer where a test's period is."""
 
@@ -63,6 +65,8 @@ class Job:
     failures: int = 0
     missed: int = 0
     """Periods in which it could not run."""
+    began_s: float = 0.0
+    """Start of the last one."""
     waits: str | None = None
     """Reason for which it waits, in words; None: it is not due."""
 
@@ -90,6 +94,8 @@ class Schedule:
     jobs: list[Job] = field(default_factory=list)
     running: dict[int, Job] = field(default_factory=dict)
     """By id()."""
+    rests: dict[str, float] = field(default_factory=dict)
+    """Time until which a bottleneck is left alone after a test."""
     silent: set[str] = field(default_factory=set)
     """Paths without answers: nothing but `stamp` is tried there."""
 
@@ -112,7 +118,9 @@ class Schedule:
             if before is not None:
                 job.cost_bytes, job.missed, job.not_before_s = before.cost_bytes, before.missed, before.not_before_s
                 job.release_s = min(before.release_s, now_s + job.period_s)
-        self.accounts, self.jobs = fresh.accounts, fresh.jobs
+        # Somebody waits for those that were asked for by hand.
+        asked = [job for job in self.jobs if job.by_hand]
+        self.accounts, self.jobs = fresh.accounts, [*fresh.jobs, *asked]
 
     def charge(self, path: str, count: float, now_s: float) -> None:
         """Charge bytes that a path's on-going test sends."""
@@ -135,6 +143,7 @@ class Schedule:
         for job in sorted(due, key=lambda one: (not one.by_hand, one.deadline_s)):
             job.waits = self._hindrance(job, now_s)
             if job.waits is None:
+                job.began_s = now_s
                 self.running[id(job)] = job
                 yield job
             elif not job.by_hand and now_s >= job.deadline_s:
@@ -166,11 +175,19 @@ class Schedule:
                 )
         elif account.tokens < job.cost_bytes:
             return f"it costs {size(job.cost_bytes)}; budget has them in {duration(account.wait_s(job.cost_bytes))}"
+        rest_s = self.rests.get(job.path.bottleneck, now_s) - now_s
+        if rest_s > 0:
+            return f"delays of {job.path.bottleneck.lstrip('*')} are judged without load for {duration(rest_s)}"
         return None
 
     def done(self, job: Job, cost_bytes: float, failed: bool, now_s: float) -> None:
         """A job has ended; `failed` is a test that could not be done, not one that refused."""
-        self.running.pop(id(job), None)
+        if self.running.pop(id(job), None) is not None:
+            # Delays are not judged under load: tests back to back would keep every change from being found.
+            self.rests[job.path.bottleneck] = now_s + min(REST_MOST_S, now_s - job.began_s)
+        if not job.by_hand:
+            # A reload while it ran has put another in its place.
+            job = next((one for one in self.jobs if one.key == job.key and not one.by_hand), job)
         account = self.accounts.get(job.path.name)
         if account is not None:
             account.advance(now_s)

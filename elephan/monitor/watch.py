@@ -64,6 +64,8 @@ class PathWatch:
         """Time of the newest sample that the detectors have had."""
         self._summarised: int | None = None
         """Start of the newest minute that is summarised."""
+        self._hour: int | None = None
+        """Start of the hour of the minute that was summarised last."""
         self._state_file = folder / "state.json"
         self._load()
 
@@ -75,6 +77,7 @@ class PathWatch:
             state = json.loads(self._state_file.read_text())
         self._detected_ns = int(state.get("detected_ns", 0))
         self._summarised = state.get("summarised")
+        self._hour = None if self._summarised is None else self._summarised // 3600 * 3600
         self.latest = dict(state.get("latest", {}))
         saved = state.get("detectors", {})
         self._wanted_detectors(saved)
@@ -196,9 +199,13 @@ class PathWatch:
         if "jitter_s" in self.minute:
             self.latest["jitter_s"] = self.minute["jitter_s"]["mean"]
         hour = start // 3600 * 3600
-        if self._summarised is not None and hour > self._summarised // 3600 * 3600:
-            self.hours_due.append(self._summarised // 3600 * 3600)
-        self._summarised = max(start, self._summarised or 0)
+        if self._hour is not None and hour != self._hour:
+            self.hours_due.append(self._hour)
+        self._hour = hour
+        if self._summarised is None or self._summarised - start > journal.DAY_S:
+            # After a clock that was a day or more ahead, nothing is made again.
+            self._summarised = start
+        self._summarised = max(start, self._summarised)
         return rows
 
     def hour_rows(self) -> Iterator[dict[str, Any]]:

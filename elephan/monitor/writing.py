@@ -157,7 +157,7 @@ class Journal:
             data = b""
             while part := os.read(self._file, 1 << 20):
                 data += part
-            whole = sum(1 for _ in journal.decode(data)) * journal.RECORD_BYTES
+            whole = journal.whole_bytes(data)
             # A torn end is cut off: records that follow it would be lost with it.
             os.ftruncate(self._file, whole)
             os.lseek(self._file, whole, os.SEEK_SET)

@@ -102,6 +102,9 @@ class Guard:
             start = {"type": "http.response.start", "status": refused.status, "headers": [*head, *refused.headers]}
             await send_guarded(start)
             return await send({"type": "http.response.body", "body": body})
+        if scope["method"] == "HEAD":
+            # Pages are written for GET; the server leaves the content of an answer to HEAD out (RFC 9110, 9.3.2).
+            scope = {**scope, "method": "GET"}
         scope.setdefault("state", {})
         scope["state"]["visit"] = visit
         scope["state"]["guard"] = self
@@ -115,6 +118,8 @@ class Guard:
             raise Refused(400, f"Host {host!r}: ask for http://localhost:{self._listen.port}/")
         if scope["method"] not in ("GET", "HEAD", "POST"):
             raise Refused(405, "right are GET, HEAD and POST", [(b"allow", b"GET, HEAD, POST")])
+        if scope["method"] == "HEAD" and scope["path"] == "/events":
+            raise Refused(405, "right is GET: events have no end", [(b"allow", b"GET")])
         visit.cookies = _cookies(head.get(b"cookie", ""))
         session = visit.cookies.get(self.session_cookie, "")
         visit.is_behind_login = self.sessions is not None

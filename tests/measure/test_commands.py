@@ -192,3 +192,13 @@ def test_tshark_reads_the_packets_as_twamps(elephan: Run, reflector: str, tmp_pa
         assert own > 0 and (of_sender > 0) == is_reply
         assert (int(row[2]), int(row[3])) == ((int.from_bytes(packet[24:28]), 64) if is_reply else (0, 0))
         assert row[4].count(":") >= 2
+
+
+def test_a_scenario_is_simulated_and_the_truth_stands_beside_the_estimate(elephan: Run) -> None:
+    done = elephan("measure", "queue", "examples/bulk.toml", "--json")
+    told = json.loads(done.stdout)
+    (depth,) = [one["value"] for one in told["estimates"] if one["quantity"] == "queue_bytes"]
+    assert depth == pytest.approx(told["truth"]["queue_bytes"], rel=0.15)
+    assert "truth: capacity 200 Mbit/s, " in elephan("measure", "capacity", "examples/bulk.toml").stdout
+    done = elephan("measure", "capacity", "examples/bulk.toml", "--from", "vienna")
+    assert done.returncode == 2 and "neither --key-file nor --from" in done.stderr

@@ -95,3 +95,28 @@ def test_a_message_waits_for_its_forecast_and_not_for_ever() -> None:
     alert.forecast = [{"text": "tonight's increment: 3 h 0 min instead of 40 min 0 s"}]
     book.tick(NOON + 11)
     assert book.messages[0]["body"].endswith("tonight's increment: 3 h 0 min instead of 40 min 0 s")
+
+
+def test_what_waits_with_another_change_is_told_when_that_is_over() -> None:
+    book = AlertBook(AlertSpec(URLS))
+    book.change("vienna", 7, "loss", step(NOON, after=0.05))
+    book.change("vienna", 7, "rtt_s", step(NOON))
+    book.tick(NOON + GATHER_S)
+    assert [one["title"].split()[1] for one in book.messages] == ["loss"]
+    book.change("vienna", 7, "loss", {**step(NOON + 60), "kind": "recovered"})
+    book.tick(NOON + 60)
+    assert [one["title"].split()[1] for one in book.messages] == ["RTT"]
+
+
+def test_repeats_do_not_pile_up_while_nobody_takes_them() -> None:
+    book = AlertBook(AlertSpec(URLS, repeat_s=3600.0))
+    book.change("vienna", 7, "rtt_s", step(NOON))
+    for hour in range(12):
+        book.tick(NOON + GATHER_S + 3600 * hour)
+    assert len(book.messages) == 1
+
+
+def test_a_clock_that_was_set_back_holds_no_alert() -> None:
+    book = AlertBook(AlertSpec(URLS))
+    book.change("vienna", 7, "rtt_s", step(NOON))
+    assert book.tick(NOON - 7200) and len(book.messages) == 1

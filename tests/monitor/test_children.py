@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import email
 import email.policy
+import shutil
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -112,3 +116,31 @@ def test_a_host_without_a_reflector_is_named_and_tried_again_later(
     assert one.process is None and one.due_s > time.monotonic() and one.retry_s == 2 * RETRY_LEAST_S
     reflectors.keep(set())
     assert not reflectors.hosts
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3: scripts/packages.sh test")
+def test_iperf3_ends_with_the_process_that_started_it() -> None:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = int(one.getsockname()[1])
+    server = subprocess.Popen(["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL)
+    words = f"t.run(t.Transfer('127.0.0.1', {port}, max_bytes=10**13), lambda _: False)"
+    child = subprocess.Popen([sys.executable, "-c", f"from elephan.measure import throughput as t; {words}"])
+    try:
+        found = Path(f"/proc/{child.pid}/task/{child.pid}/children")
+        until(lambda: "iperf3" in "".join(_command(one) for one in found.read_text().split()), 30)
+        (client,) = found.read_text().split()
+        child.kill()
+        child.wait()
+        until(lambda: "iperf3" not in _command(client), 10)
+    finally:
+        for one in (child, server):
+            one.kill()
+            one.wait()
+
+
+def _command(process: str) -> str:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text()
+    except OSError:
+        return ""

@@ -55,6 +55,7 @@ def test_the_example_is_valid_and_comes_back_from_its_plain_form(capsys: pytest.
         ('line_rate = "1Gbit/s"', 'line_rate = "1Gbit/s"\nbenchmark = { rrt = "3ms" }', 'did you mean "rtt"?'),
         ('line_rate = "1Gbit/s"', 'line_rate = "1Gbit/s"\ntransfers = ["gone.toml"]', "a scenario that can run"),
         ('line_rate = "1Gbit/s"', 'line_rate = "1Gbit/s"\nkey_file = "gone"', "key_file"),
+        ('name = "dr"', 'name = "d/r"', 'without "/"'),
         ('name = "dr"', 'name = "dr"\n[retention]\nraw = "400"', "a number of hours, days, weeks or years"),
         ('name = "dr"', 'name = "dr"\n[metrics]\nlisten = "0.0.0.0:9464"', "an address of this machine alone"),
         ('name = "dr"', 'name = "dr"\n[alerts]\nquiet = ["22-6"]', 'hours of the day, such as "22:00-06:00"'),
@@ -92,3 +93,14 @@ def test_rules_and_dashboard_are_printed(capsys: pytest.CaptureFixture[str]) -> 
     assert "ElephanPathSilent" in capsys.readouterr().out
     assert call(["monitor", "dashboard"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "elephan: paths"
+
+
+@pytest.mark.parametrize(
+    "key", ['urls = ["nothing://u:hunter2@x"]', 'urls = "json://u:hunter2@x"', 'url = "json://u:hunter2@x"']
+)
+def test_passwords_of_urls_are_not_said(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "dr.toml"
+    file.write_text(LEAST.replace('name = "dr"', f'name = "dr"\n[alerts]\n{key}', 1))
+    with pytest.raises(InputError) as found:
+        load(file)
+    assert "hunter2" not in str(found.value) and "alerts.url" in str(found.value)

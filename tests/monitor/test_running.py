@@ -318,6 +318,19 @@ def test_rows_that_waited_go_to_the_server_when_it_is_back(tmp_path: Path, monke
             assert path.latest["rtt_s"] == 0.02
             assert [one.ended_s for one in reader.alerts()] == [9.0]
             assert reader.series(identity, "rtt_s", 0, 600).times == [60.0, 120.0]
+        # What is old goes there too, and outcomes are summarised where they are.
+        day = time.time() // 86_400 * 86_400 - 86_400
+        outcome = {"estimates": [{"quantity": "capacity_bps", "value": 1e9, "low": 1e9, "high": 1e9}]}
+        row = {"id": 7, "path_id": identity, "test": "capacity", "at": day + 7200.0, "outcome": json.dumps(outcome)}
+        database.add("monitor_outcome", [row])
+        assert database.flush() and call("send", {"store": store}).result == {"sent": 2}
+        ages = {"raw_s": 9 * 86_400, "minutes_s": 86_400, "hours_s": 30 * 86_400}
+        done = call("days", {"store": store, "monitor": "dr", "free_bytes": 0, **ages})
+        assert done.result is not None and done.result["failed"] is None, done
+        with MonitorReader(store) as reader:
+            assert reader.alerts() == [] and reader.series(identity, "rtt_s", 0, 600).times == []
+            rows = reader._rows("select quantity, seconds from monitor_summary order by seconds")
+            assert rows == [("capacity_bps", 3600), ("capacity_bps", 86_400)]
         database.close()
 
 

@@ -91,3 +91,31 @@ def test_a_file_that_is_read_again_keeps_what_is_known() -> None:
     known = {one.key: one for one in schedule.jobs}
     assert known["p", "available"].cost_bytes == 2e6 and known["p", "available"].release_s == 60.0
     assert [one.key for one in schedule.poll(31.0)] == [("q", "capacity")]
+
+
+def test_a_file_that_is_read_again_drops_nothing_that_runs_or_that_somebody_waits_for() -> None:
+    one = path("p", "b", ("available", 60.0))
+    schedule = Schedule.of((one,), 0.0)
+    (running,) = schedule.poll(0.0)
+    asked = schedule.ask(one, TestSpec("capacity", 60 * 10**9), 1.0)
+    schedule.replace((one,), 2.0)
+    assert list(schedule.poll(2.0)) == []
+    schedule.done(running, 1e6, False, 5.0)
+    assert list(schedule.poll(5.0)) == [asked]
+    schedule.done(asked, 1e6, False, 8.0)
+    assert list(schedule.poll(8.0)) == [], "it has run in this period"
+    assert [job.test.test for job in schedule.poll(60.0)] == ["available"]
+
+
+def test_a_bottleneck_rests_after_a_test_so_that_delays_are_judged() -> None:
+    one = path("p", "b", ("available", 10.0), ("capacity", 10.0))
+    schedule = Schedule.of((one,), 0.0)
+    loaded, running = 0, None
+    for now in range(600):
+        if running is not None and now >= running[1]:
+            schedule.done(running[0], 1e3, False, float(now))
+            running = None
+        for job in schedule.poll(float(now)):
+            running = job, now + 20
+        loaded += schedule.loaded(one)
+    assert 250 < loaded < 320

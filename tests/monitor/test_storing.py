@@ -51,6 +51,14 @@ def test_a_torn_journal_is_read_to_the_last_whole_record_and_written_on(tmp_path
     two.close()
     assert journal.read(path) == [*first[:-1], *samples(start + 100, 5)]
     assert journal.read(tmp_path / "gone") == [] and journal.last(tmp_path / "gone") is None
+    # One that is damaged in the middle costs itself alone, also after the writer has looked at the file.
+    damaged = bytearray(path.read_bytes())
+    damaged[10 * journal.RECORD_BYTES] ^= 1
+    path.write_bytes(damaged)
+    three = Journal(tmp_path)
+    three.append(samples(start + 200, 1))
+    three.close()
+    assert len(journal.read(path)) == len(raw.of_journal(path).time_s) == 54
 
 
 def test_a_day_becomes_a_file_that_holds_the_same(tmp_path: Path) -> None:
@@ -138,19 +146,23 @@ def test_days_that_are_over_become_files_and_old_ones_go(tmp_path: Path) -> None
     old = now - 10 * DAY
     for at in (old, now - 2 * DAY, now):
         Journal(path_folder(place, identity)).append(samples(at, 30))
-    outcome = {"estimates": [{"quantity": "capacity_bps", "value": 1e9, "low": 1e9, "high": 1e9}]}
+    value = {"value": 1e9, "low": 1e9, "high": 1e9}
+    outcome = {"estimates": [{"quantity": "capacity_bps", **value}, {"quantity": "rtt_s", **value}]}
     database.add(
         "monitor_outcome",
         [{"id": 5, "path_id": identity, "test": "capacity", "at": now - 2 * DAY, "outcome": json.dumps(outcome)}],
     )
     assert database.flush()
-    asked = {"store": store, "paths": [identity], "raw_s": 5 * DAY, "minutes_s": 3 * DAY, "hours_s": 400 * DAY}
+    asked = {"store": store, "monitor": "dr", "raw_s": 5 * DAY, "minutes_s": 3 * DAY, "hours_s": 400 * DAY}
     done = call("days", {**asked, "free_bytes": 0})
     assert done.result is not None, done.fault
     names = sorted(path.name for path in path_folder(place, identity).iterdir())
     assert names == [f"{journal.day_of(now - 2 * DAY)}.parquet", f"{journal.day_of(now)}.journal"]
     days = database.rows("select quantity, seconds from monitor_summary")
     assert ("rtt_s", DAY) in days and ("capacity_bps", 3600) in days and ("capacity_bps", DAY) in days
+    (found,) = database.rows("select count from monitor_summary where quantity = 'rtt_s' and seconds = 86400 "
+                             "and start > :start", start=now - 3 * DAY)  # fmt: skip
+    assert found[0] > 1, "one value by hand has not taken the place of the day's samples"
     database.close()
 
 

@@ -102,3 +102,13 @@ def test_an_hour_is_summarised_of_the_journal(tmp_path: Path) -> None:
     rows = {str(one["quantity"]): one for one in watch.hour_rows()}
     assert rows["rtt_s"]["count"] == 3600 and rows["rtt_s"]["seconds"] == 3600 and rows["rtt_s"]["start"] == START
     assert rows["jitter_s"]["count"] == 3599 and list(watch.hour_rows()) == []
+
+
+def test_a_clock_that_was_far_ahead_takes_no_hours(tmp_path: Path) -> None:
+    watch = PathWatch(spec(), 7, tmp_path)
+    watch.handle(samples(3590, 20), loaded=False)
+    watch.handle(samples(400 * 86_400, 100), loaded=False)
+    list(watch.hour_rows())
+    rows = watch.handle(samples(7200, 3700), loaded=False)[0]
+    assert len({one["start"] for one in rows}) >= 61
+    assert START + 7200 in {one["start"] for one in watch.hour_rows()}

@@ -120,6 +120,8 @@ def test_wrong_addresses_say_what_is_right(client: TestClient, stored_once: Stor
     assert client.get(f"{VIENNA}/data?points=1").status_code == 400
     assert client.get("/runs?first=-1").status_code == 400
     assert client.get("/runs?first=1").status_code == 200
+    head = client.head("/")
+    assert head.status_code == 200 and head.content == b"" and client.head("/events").status_code == 405
     assert client.put("/").status_code == 405 and client.request("TRACE", "/").status_code == 405
     assert client.get("/none", headers={"accept": "application/json"}).text == "There is no such page.\n"
 
