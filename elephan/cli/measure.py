@@ -337,6 +337,8 @@ def _changes(changes: list[str]) -> dict[str, Any]:
         key, found, value = change.partition("=")
         if not (found and key):
             raise InputError(f"--set {change}: KEY=VALUE is needed")
+        if key in ("test", "towards", "key"):
+            raise InputError(f"--set {change}: the command's name, TOWARDS and --key-file say it")
         try:
             keys[key] = json.loads(value)
         except ValueError:

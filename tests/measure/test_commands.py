@@ -127,6 +127,8 @@ def test_estimators_are_commands_by_their_names(elephan: Run, reflector: str) ->
     assert outcome["test"] == "mtu" and outcome["cost"]["packets"] > 0
     said = elephan("measure", "capacity", reflector, "--set", "speed=3")
     assert said.returncode == 2 and "speed" in said.stderr
+    said = elephan("measure", "capacity", reflector, "--set", "test=mtu")
+    assert said.returncode == 2 and "--set test=mtu" in said.stderr
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is missing; scripts/packages.sh test")
