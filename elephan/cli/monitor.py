@@ -27,7 +27,7 @@ def run(file: File, store: StoreAt = None) -> None:
 
     It goes on where it stopped, also after a kill or a power cut. One monitor of a name runs with a store.
     """
-    from elephan.monitor.daemon import run as run_monitor
+    from elephan.monitor.start import run as run_monitor
     from elephan.store.place import default_location
 
     run_monitor(file, store or default_location(), say)

@@ -7,24 +7,23 @@ labels of the wall clock.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from elephan.core import native
-from elephan.errors import ElephanError, InputError, RunError, StoreError
+from elephan.errors import ElephanError, InputError, RunError
 from elephan.monitor import journal
 from elephan.monitor.alerts import AlertBook
-from elephan.monitor.child_processes import MEASURE_LIMIT_S, Children, Done, call
+from elephan.monitor.child_processes import MEASURE_LIMIT_S, Children, Done
 from elephan.monitor.control import Control, Reply
+from elephan.monitor.instance import socket_path, stem
 from elephan.monitor.metrics import Numbers
 from elephan.monitor.metrics import text as metrics_text
 from elephan.monitor.prometheus import Endpoint
@@ -34,7 +33,7 @@ from elephan.monitor.schedule import Job, Schedule
 from elephan.monitor.spec import STAMP_PACKET_BYTES, PathSpec, Spec, TestSpec
 from elephan.monitor.tables import id_of, monitor_folder, path_folder, path_id
 from elephan.monitor.watch import QUIET_AFTER_TEST_S, Found, PathWatch
-from elephan.monitor.writing import Database, free_bytes, is_ready, make_space, save
+from elephan.monitor.writing import Database, free_bytes, make_space, save
 from elephan.printable import printable
 from elephan.store.place import Place
 
@@ -48,86 +47,6 @@ NOTIFY_RETRY_S = (10.0, 600.0)
 """Time until a message that was not taken is sent again, s: doubled from the first to the second."""
 
 Say = Callable[[str], None]
-
-
-def stem(place: Place, name: str) -> Path:
-    """Return what the names of a monitor's own files begin with."""
-    return monitor_folder(place) / f"monitor-{name}"
-
-
-def socket_path(place: Place, name: str) -> Path:
-    """Return the socket of a monitor that runs."""
-    return stem(place, name).with_suffix(".socket")
-
-
-@contextmanager
-def locked(place: Place, name: str) -> Iterator[None]:
-    """Hold the lock of a monitor's name in its store. Raises `InputError` when another process has it."""
-    path = stem(place, name).with_suffix(".lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            who = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
-            raise InputError(f'the monitor "{name}" of this store runs already, as process {who}') from None
-        with suppress(OSError):
-            # On a full disk the lock holds all the same.
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
-        yield
-    finally:
-        os.close(lock)
-
-
-def read_spec(file: Path) -> Spec:
-    """Read a monitor's file in a child, whose memory goes with it. Raises `InputError`."""
-    done = call("config", {"file": str(file)})
-    if done.result is None:
-        kind = InputError if done.exit_code == 2 else RunError
-        raise kind(done.fault or "its file cannot be read")
-    return Spec.from_json(done.result["spec"])
-
-
-def run(file: Path, store: str, say: Say) -> None:
-    """Monitor until SIGTERM or Ctrl-C; SIGHUP reads the file again. Raises `InputError`, `StoreError`, `RunError`."""
-    spec = read_spec(file)
-    place = Place.of(store)
-    place.prepare()
-    with locked(place, spec.name):
-        if not is_ready(place):
-            done = call("upgrade", {"store": store})
-            if done.result is None:
-                raise StoreError(done.fault or f"the store {place.location} cannot be made")
-        with _signals() as signals:
-            daemon = Daemon(spec, store, place, say)
-            try:
-                daemon.run(signals)
-            finally:
-                daemon.close()
-
-
-@contextmanager
-def _signals() -> Iterator[int]:
-    """Take SIGTERM, SIGINT and SIGHUP over; give a descriptor from which their numbers can be read."""
-    ear, mouth = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    before = {number: signal.signal(number, lambda *_: None) for number in _NUMBERS}
-    wake = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
-    try:
-        yield ear
-    finally:
-        signal.set_wakeup_fd(wake)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        os.close(ear)
-        os.close(mouth)
-
-
-_NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Daemon:
