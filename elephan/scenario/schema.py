@@ -24,7 +24,9 @@ FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario.sc
 
 def schema() -> dict[str, Any]:
     """The schema, JSON Schema 2020-12. `x-type` names a quantity's type as docs/reference/scenario.md does."""
-    tables = {table.__name__: table for table in _tables(Table)}
+    # A monitor's file has tables of its own, of the same names.
+    own = __name__.rpartition(".")[0]
+    tables = {table.__name__: table for table in _tables(Table) if table.__module__.startswith(own)}
     definitions: dict[str, Any] = {}
     generated = schema_of(Document, tables, definitions)
     generated = without_null({"$defs": dict(sorted(definitions.items())), **generated})

@@ -39,11 +39,13 @@ CASES = [
 
 
 def test_each_limit_is_found_on_a_real_connection() -> None:
-    seen = measuring.run(CASES, watched_s=3.0)
-    judged = [page.judge(one) for one in seen]
-    # On a machine that held the emulator up, a flow may have had another limit.
-    wrong = [(one.seen.case.name, one.sender) for one in judged if one.unfit is None and not one.is_right]
-    assert not wrong
+    judged = [page.judge(one) for one in measuring.run(CASES, watched_s=3.0)]
+    # On a machine that held the emulator up, a flow may have had another limit, and not each delay is noticed: a wrong
+    # one has a second run.
+    again = [one.seen.case for one in judged if one.unfit is None and not one.is_right]
+    judged_again = [page.judge(one) for one in measuring.run(again, watched_s=3.0)] if again else []
+    wrong = [(one.seen.case.name, one.sender) for one in judged_again if one.unfit is None and not one.is_right]
+    assert len(again) < 3 and not wrong
     assert len([one for one in judged if one.unfit is None]) >= 3, [one.unfit for one in judged]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from elephan.cli.measure import ESTIMATORS
 from elephan.core import native
 from tests.measure.conftest import KEY, Run, reflecting
 from tests.measure.proxy import proxied
@@ -202,3 +203,7 @@ def test_a_scenario_is_simulated_and_the_truth_stands_beside_the_estimate(elepha
     assert "truth: capacity 200 Mbit/s, " in elephan("measure", "capacity", "examples/bulk.toml").stdout
     done = elephan("measure", "capacity", "examples/bulk.toml", "--from", "vienna")
     assert done.returncode == 2 and "neither --key-file nor --from" in done.stderr
+
+
+def test_each_estimator_of_the_core_has_a_command() -> None:
+    assert {"stamp", *ESTIMATORS} == set(native.path_test_names())
