@@ -24,7 +24,7 @@ from evaluation.runner import OUT
 
 ROUNDS = 3
 """Times that a case runs whose packets the emulator held up."""
-SEED = 20261128
+SEED = 20261201
 """Of the draw that is published."""
 
 
