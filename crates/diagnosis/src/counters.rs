@@ -41,8 +41,6 @@ pub struct Counters {
     pub nothing_unsent: f64,
     /// ... in which the writer had to wait for room in the send buffer.
     pub buffer_full: f64,
-    /// Fill of the send buffer, in the fullest tenth of the samples.
-    pub buffer_peak: f64,
     /// ... in which the congestion window was full.
     pub cwnd_full: f64,
     /// ... in which the peer's window was closed.
@@ -133,10 +131,6 @@ impl Counters {
             // A smaller one may wait for the ACK of another (Nagle, RFC 1122, 4.2.3.4).
             nothing_unsent: share(&|s| s.notsent_bytes < s.mss_bytes.max(1)),
             buffer_full: share(&|s| s.send_memory_bytes as f64 >= FULL_BUFFER * s.send_buffer_bytes as f64),
-            buffer_peak: percentile(
-                &values(&|s| Some(s.send_memory_bytes as f64 / s.send_buffer_bytes.max(1) as f64)),
-                0.9,
-            ),
             cwnd_full: share(&|s| in_flight(s) + 1 >= s.cwnd_packets),
             window_closed: share(&|s| {
                 s.probes > 0 || s.snd_wnd_bytes.is_some_and(|w| w < CLOSED_SEGMENTS * s.mss_bytes)

@@ -13,9 +13,9 @@ const ATTRIBUTED: f64 = 0.15;
 /// A buffer without room counts from this part of the time on, where the kernel says it itself.
 const BUFFER_ATTRIBUTED: f64 = 0.1;
 
-/// Fill that a writer reaches who waits for room: it is woken at two thirds, and writes until nothing more fits
-/// (sk_stream_write_space, Linux net/core/stream.c). One who writes less stays below.
-const FILLED: f64 = 0.9;
+/// Share of samples with a buffer without room: a writer that waits is woken at two thirds (sk_stream_is_writeable in
+/// Linux's include/net/sock.h) and fills it at once, so that it is never below; one who writes little is there seldom.
+const WAITS: f64 = 0.9;
 
 /// Goodput of a flow at its pacing rate; the rest is headers, and moments at which it waits for something else.
 const PACED: f64 = 0.85;
@@ -142,8 +142,8 @@ fn buffer(c: &Counters, sndbuf: f64) -> Option<Answer> {
         let because = format!("{full}; the kernel counts {} of the time", percent(sndbuf));
         return Some((Limit::SendBuffer, Clear, because));
     }
-    if c.nothing_unsent >= 0.5 && c.buffer_full >= 0.5 && c.buffer_peak >= FILLED {
-        let sure = if c.nothing_unsent >= 0.7 && c.buffer_full >= 0.7 { Clear } else { Likely };
+    if c.nothing_unsent >= 0.5 && c.buffer_full >= WAITS {
+        let sure = if c.nothing_unsent >= 0.7 { Clear } else { Likely };
         return Some((Limit::SendBuffer, sure, format!("{full}, all of it in flight")));
     }
     None
