@@ -26,8 +26,8 @@ COMMAND = "python -m evaluation.diagnosis --measure"
 FRESH_SEED = 20261201
 FRESH = (
     "That number is not of a fresh draw: one bound (of the samples in which a send buffer is full) was changed after "
-    "it. **With the rules as they were before, 212 of 225 (94.2 %) were right**, on two cores without other work: below "
-    "the target. Four senders behind a full buffer had been taken for applications that write little."
+    "it. **With the rules as they were before, 212 of 225 (94.2 %) were right**, on two cores without other work: "
+    "below the target. Four senders behind a full buffer had been taken for applications that write little."
 )
 """Paragraph of that draw, by hand: what the rules did on flows that they had not seen."""
 
