@@ -18,7 +18,18 @@ from elephan.kernel.control import Removed, chosen, unload, values_of
 from elephan.kernel.deployment import exact
 from elephan.kernel.maps import MARK, loaded
 from elephan.kernel.names import kernel_name, named
-from elephan.kernel.systemd import BOOTED, UNITS, WANTED_BY, command_line, plain, quoted, systemctl, verify
+from elephan.kernel.systemd import (
+    BOOTED,
+    UNITS,
+    WANTED_BY,
+    command_line,
+    link_of,
+    plain,
+    quoted,
+    systemctl,
+    verify,
+    write_enabled,
+)
 
 PREFIX = "elephan-cc-"
 FIRST_LINE = "# Written by `elephan kernel enable`; `elephan kernel disable` removes it."
@@ -58,19 +69,8 @@ def enable(
     if default:
         _be_only_default(place)
     verify(unit_name(name), text)
-    link = place.parent / f"{WANTED_BY}.wants" / place.name
-    changed = before != text or not link.is_symlink()
-    try:
-        link.parent.mkdir(parents=True, exist_ok=True)
-        new = place.with_suffix(f".{os.getpid()}")
-        new.write_text(text)
-        new.chmod(0o644)
-        new.replace(place)
-        link.unlink(missing_ok=True)
-        # As systemctl(1) does: absolute, and in the system that it is of.
-        link.symlink_to(Path("/") / UNITS / place.name)
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
+    changed = before != text or not link_of(place).is_symlink()
+    write_enabled(place, text)
     started = False
     if root is None and BOOTED.is_dir():
         systemctl("daemon-reload")
@@ -110,7 +110,7 @@ def disable(what: str, root: Path | None = None) -> Disabled:
     _need_root("disable", root)
     name = _kernel_name_of(what)
     place = (root or Path("/")) / UNITS / unit_name(name)
-    link = place.parent / f"{WANTED_BY}.wants" / place.name
+    link = link_of(place)
     was = place.is_file()
     if was and not place.read_text().startswith(FIRST_LINE):
         raise InputError(f"{place} is not elephan's: it stays")

@@ -44,6 +44,27 @@ def plain(text: str) -> str:
     return text.replace("%", "%%").replace("\n", " ")
 
 
+def link_of(place: Path) -> Path:
+    """Return the link that enables the unit at `place`."""
+    return place.parent / f"{WANTED_BY}.wants" / place.name
+
+
+def write_enabled(place: Path, text: str) -> None:
+    """Write a unit, whole or not at all, and enable it. Raises `InputError`."""
+    link = link_of(place)
+    try:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        new = place.with_suffix(f".{os.getpid()}")
+        new.write_text(text)
+        new.chmod(0o644)
+        new.replace(place)
+        link.unlink(missing_ok=True)
+        # As systemctl(1) does: absolute, and in the system that it is of.
+        link.symlink_to(Path("/") / UNITS / place.name)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
+
+
 def verify(name: str, text: str) -> None:
     """Let systemd-analyze, if it is there, check a unit before it is written. Raises `InputError` with its words."""
     program = shutil.which("systemd-analyze")

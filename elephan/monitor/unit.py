@@ -11,7 +11,18 @@ import stat
 from pathlib import Path
 
 from elephan.errors import InputError
-from elephan.kernel.systemd import BOOTED, UNITS, WANTED_BY, command_line, plain, quoted, systemctl, verify
+from elephan.kernel.systemd import (
+    BOOTED,
+    UNITS,
+    WANTED_BY,
+    command_line,
+    link_of,
+    plain,
+    quoted,
+    systemctl,
+    verify,
+    write_enabled,
+)
 from elephan.monitor.spec import Spec
 
 FIRST_LINE = "# Written by `elephan monitor unit`; `elephan monitor unit FILE --remove` removes it."
@@ -126,17 +137,7 @@ def install(spec: Spec, text: str, root: Path | None = None) -> tuple[Path, bool
     place = (root or Path("/")) / UNITS / unit_name(spec.name)
     _must_be_own(place)
     verify(place.name, text)
-    link = place.parent / f"{WANTED_BY}.wants" / place.name
-    try:
-        link.parent.mkdir(parents=True, exist_ok=True)
-        new = place.with_suffix(f".{os.getpid()}")
-        new.write_text(text)
-        new.chmod(0o644)
-        new.replace(place)
-        link.unlink(missing_ok=True)
-        link.symlink_to(Path("/") / UNITS / place.name)
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
+    write_enabled(place, text)
     if root is not None or not BOOTED.is_dir():
         return place, False
     systemctl("daemon-reload")
@@ -155,7 +156,7 @@ def remove(spec: Spec, root: Path | None = None) -> Path | None:
     if running:
         systemctl("stop", place.name)
     try:
-        (place.parent / f"{WANTED_BY}.wants" / place.name).unlink(missing_ok=True)
+        link_of(place).unlink(missing_ok=True)
         place.unlink()
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be removed: {error.strerror}") from error
