@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 NOTHING = "–"
 """Shown where there is no value."""
@@ -79,6 +80,16 @@ def count(value: float | None) -> str:
 def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun: "1 run", "2 runs"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def of_quantity(quantity: str, value: float | None, otherwise: Callable[[float | None], str] = count) -> str:
+    """Return a value in the unit that ends its quantity's name, as `rtt_s` and `capacity_bps` do; `loss` is a part."""
+    if quantity == "loss":
+        return share(value)
+    for ending, show in (("_bps", rate), ("_bytes", size), ("_s", duration)):
+        if quantity.endswith(ending):
+            return show(value)
+    return otherwise(value)
 
 
 def plain(value: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from elephan.units import count, duration, pluralize, rate, share, size
+from elephan.units import duration, of_quantity, pluralize, size
 
 NAMES = {
     "rtt_s": "round trip",
@@ -27,23 +27,12 @@ NAMES = {
 """Names of quantities for people."""
 
 
-def value_text(quantity: str, value: float) -> str:
-    """Return a value in the unit that ends its quantity's name."""
-    if quantity.endswith("_bps"):
-        return rate(value)
-    if quantity.endswith("_bytes"):
-        return size(value)
-    if quantity.endswith("_s"):
-        return duration(value)
-    return share(value) if quantity == "loss" else count(value)
-
-
 def outcome_lines(outcome: Mapping[str, Any]) -> list[str]:
     """Return the lines of an outcome: each quantity with its interval, notes, cost."""
     rows = []
     for estimate in outcome["estimates"]:
         quantity = estimate["quantity"]
-        value, low, high = (value_text(quantity, estimate[key]) for key in ("value", "low", "high"))
+        value, low, high = (of_quantity(quantity, estimate[key]) for key in ("value", "low", "high"))
         interval = "" if low == high == value else f"  ({low} to {high})"
         rows.append((NAMES.get(quantity, quantity), value, interval))
     wide, long = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
@@ -56,7 +45,7 @@ def outcome_lines(outcome: Mapping[str, Any]) -> list[str]:
 def truth_line(truth: Mapping[str, Any]) -> str:
     """Return the line of a simulated path's truth."""
     known = [name for name in ("capacity_bps", "available_bps", "queue_bytes") if truth.get(name) is not None]
-    return "truth: " + ", ".join(f"{NAMES[name]} {value_text(name, truth[name])}" for name in known)
+    return "truth: " + ", ".join(f"{NAMES[name]} {of_quantity(name, truth[name])}" for name in known)
 
 
 def sample_line(sample: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, PlainValidator, WithJsonSchema, model_valid
 
 from elephan.monitor.spec import STAMP_PACKET_BYTES, AlertSpec, PathSpec, Spec, TestSpec
 from elephan.scenario.problem import Location, ScenarioError, wrong
-from elephan.scenario.quantity import Part, PositiveSpan, Probability, Rate, Size, parse_span
+from elephan.scenario.quantity import PositiveSpan, Probability, Rate, Size, parse_span, part
 from elephan.scenario.table import Name, Table, setting
 from elephan.scenario.validated import validated
 from elephan.units import pluralize, rate
@@ -107,24 +107,23 @@ def _url(value: Any) -> str:
     return value
 
 
-def _budget(value: Any) -> int:
-    try:
-        part: int = Part.__metadata__[0].func(value)  # type: ignore[attr-defined]
-    except Exception:
-        part = 0
-    if not 0 < part <= 500_000:
-        raise wrong('a share of the line above 0 and at most 50 %, such as "1%"')
-    return part
+def _share(least: int, most: int, expected: str) -> PlainValidator:
+    """Return the validator of a share within bounds, parts of 10^6."""
+
+    def convert(value: Any) -> int:
+        try:
+            found = part(value)
+        except ValueError:
+            raise wrong(expected) from None
+        if not least <= found <= most:
+            raise wrong(expected)
+        return found
+
+    return PlainValidator(convert)
 
 
-def _change(value: Any) -> int:
-    try:
-        part: int = Part.__metadata__[0].func(value)  # type: ignore[attr-defined]
-    except Exception:
-        part = 0
-    if not 10_000 <= part <= 10**6:
-        raise wrong('a share from 1 % to 100 %, such as "20%"')
-    return part
+_BUDGET = _share(1, 500_000, 'a share of the line above 0 and at most 50 %, such as "1%"')
+_CHANGE = _share(10_000, 10**6, 'a share from 1 % to 100 %, such as "20%"')
 
 
 def _duration(value: Any) -> int:
@@ -242,13 +241,13 @@ class Path(Table):
     """File of the key that this end and the reflector share, in hexadecimal digits: STAMP's authenticated mode."""
     line_rate: Rate = setting(examples=["1Gbit/s"])
     """Rate of the line, of which `budget` is a share."""
-    budget: Annotated[int, PlainValidator(_budget), _text("share")] = setting("1%", examples=["1%"])
+    budget: Annotated[int, _BUDGET, _text("share")] = setting("1%", examples=["1%"])
     """Share of the line's rate that all tests together may use. A test that does not fit waits."""
     bottleneck: Name | None = setting(None, examples=["atlantic"])
     """Name of a line that several paths share: tests other than `stamp` of paths with the same name never overlap."""
     benchmark: Benchmark = setting({}, examples=[{"rtt": "32ms", "loss": 1e-5}])
     """Agreed values."""
-    change: Annotated[int, PlainValidator(_change), _text("share")] = setting("20%", examples=["20%"])
+    change: Annotated[int, _CHANGE, _text("share")] = setting("20%", examples=["20%"])
     """Relative change that is worth an alert."""
     transfers: list[Annotated[str, PlainValidator(_file), _text("path")]] = setting([], examples=[["tonight.toml"]])
     """Scenarios of transfers over this path: an alert forecasts, by simulation, how long each takes now."""

@@ -34,15 +34,7 @@ def name_of(quantity: str) -> str:
 
 def value_text(quantity: str, value: float | None) -> str:
     """Return a value with its unit."""
-    if quantity == "loss":
-        return units.share(value)
-    if quantity.endswith("_bps"):
-        return units.rate(value)
-    if quantity.endswith("_bytes"):
-        return units.size(value)
-    if quantity.endswith("_s"):
-        return units.duration(value)
-    return units.plain(value)
+    return units.of_quantity(quantity, value, otherwise=units.plain)
 
 
 def moment(at_s: float) -> str:

@@ -177,7 +177,8 @@ def _probability(unit: int, exponent: int, example: str) -> Callable[[Any], int]
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
 
 
-def _part(value: Any) -> int:
+def part(value: Any) -> int:
+    """Return a part of a whole, 0.7 or "70%", as parts of 10^6."""
     expected = 'a share from 0 to 1, such as 0.7 or "70%"'
     fraction = number(value, expected)
     if not 0 <= fraction <= 1:
@@ -186,7 +187,7 @@ def _part(value: Any) -> int:
 
 
 #: A part of a whole, held as parts per 10^6.
-Part = Annotated[int, PlainValidator(_part), _typed("share", **_NUMBER_OR_TEXT)]
+Part = Annotated[int, PlainValidator(part), _typed("share", **_NUMBER_OR_TEXT)]
 
 
 @dataclass(frozen=True, eq=False)
