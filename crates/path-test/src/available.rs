@@ -358,9 +358,7 @@ impl Estimator for Available {
         if let Some(outcome) = &self.outcome {
             return Next::Done(outcome.clone());
         }
-        if self.settings.line_rate_bps.is_none() {
-            self.budget.rate_bps = self.capacity_bps() * f64::from(self.settings.share_ppm) / 1e6;
-        }
+        self.capacity.bound(&self.settings, &mut self.budget);
         let train = self.next_train();
         self.sent = Some(train.clone());
         self.budget.send(self.capacity.rest_until_ns().max(now_ns), train)

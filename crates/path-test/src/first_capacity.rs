@@ -1,5 +1,6 @@
 //! The capacity of the path as the first part of another test: told, or measured.
 
+use crate::budget::Budget;
 use crate::capacity::Capacity;
 use crate::estimate::{Cost, Estimator, Next, Outcome};
 use crate::settings::Settings;
@@ -50,6 +51,13 @@ impl FirstCapacity {
                 Some(Next::Done(Outcome { estimates: vec![], refused, notes, cost }))
             }
             send => Some(send),
+        }
+    }
+
+    /// Lets the mean rate of `budget` follow the capacity, where nobody has told the line's rate.
+    pub fn bound(&self, settings: &Settings, budget: &mut Budget) {
+        if settings.line_rate_bps.is_none() {
+            budget.rate_bps = self.value_bps.unwrap_or(0.0) * f64::from(settings.share_ppm) / 1e6;
         }
     }
 

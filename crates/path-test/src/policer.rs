@@ -226,10 +226,7 @@ impl Estimator for Policer {
         if let Some(outcome) = &self.outcome {
             return Next::Done(outcome.clone());
         }
-        if self.settings.line_rate_bps.is_none() {
-            let capacity = self.capacity.value_bps.unwrap_or(0.0);
-            self.budget.rate_bps = capacity * f64::from(self.settings.share_ppm) / 1e6;
-        }
+        self.capacity.bound(&self.settings, &mut self.budget);
         let train = Train::even(self.packets as u32, self.settings.packet_bytes, self.gap_ns());
         self.sent = Some(train.clone());
         self.budget.send_soon(self.capacity.rest_until_ns().max(now_ns), train, REST)

@@ -234,10 +234,7 @@ impl Estimator for Queue {
         if let Some(outcome) = &self.outcome {
             return Next::Done(outcome.clone());
         }
-        if self.settings.line_rate_bps.is_none() {
-            let capacity = self.capacity.value_bps.unwrap_or(0.0);
-            self.budget.rate_bps = capacity * f64::from(self.settings.share_ppm) / 1e6;
-        }
+        self.capacity.bound(&self.settings, &mut self.budget);
         let train = self.next_train();
         self.sent = Some(train.clone());
         self.budget.send_soon(self.capacity.rest_until_ns().max(now_ns), train, REST)
