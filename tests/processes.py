@@ -1,7 +1,8 @@
-"""Wait for what processes do, for tests that none is left behind."""
+"""Processes of tests: a port for one, the wait for what they do, none left behind."""
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,6 +22,13 @@ def end(pids: Iterable[int], within_s: float = 5.0) -> bool:
     while (left := {pid for pid in left if runs(pid)}) and time.monotonic() < deadline_s:
         time.sleep(0.02)
     return not left
+
+
+def free_port() -> int:
+    """Return a TCP port that nobody listens at."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 def until(holds: Callable[[], bool], within_s: float = 10.0) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.processes import free_port
 
 ELEPHAN = [sys.executable, "-c", "from elephan.cli import main; main()"]
 PATIENCE_S = 60
@@ -24,13 +25,6 @@ def name_of(site: int) -> str:
 def id_of(site: int) -> str:
     """Return the address of the port at a site: the first of the site's domain."""
     return f"{site:02x}0100"
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 class Running:

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.sites import PATIENCE_S, Running, Sites, free_port, name_of
+from tests.gateway.sites import PATIENCE_S, Running, Sites, name_of
+from tests.processes import free_port
 
 pytestmark = pytest.mark.looks_at_kernel
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.sites import PATIENCE_S, Running, free_port
+from tests.gateway.sites import PATIENCE_S, Running
+from tests.processes import free_port
 
 pytestmark = pytest.mark.looks_at_kernel
 

@@ -31,18 +31,11 @@ from elephan.monitor.tables import path_id
 from elephan.monitor.writing import Database
 from elephan.store.place import Place
 from tests.monitor.receivers import webhook
-from tests.processes import until
+from tests.processes import free_port, until
 from tests.store.servers import program, server
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()", "monitor"]
-
-
-def free_port() -> int:
-    """Return a TCP port that nobody listens at."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @cache
