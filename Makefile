@@ -70,7 +70,7 @@ agent: ## the agent for real hosts, static, in target/agent: for this machine an
 	CLANG="$(CLANG)" scripts/agent.sh
 
 # Crates without I/O: time, sockets and files are not there to be used.
-CORES := units congestion link tcp udt wire line-test path-test diagnosis change-detection storage sim te spec
+CORES := units congestion link tcp udt wire line-test path-test diagnosis change-detection copy storage sim te spec
 .PHONY: wasm
 wasm: ## the crates without I/O build for WebAssembly, which has no clock, socket or file
 	scripts/packages.sh wasm

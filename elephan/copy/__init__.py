@@ -1,0 +1,1 @@
+"""Copies between hosts: both ends of one, its progress, decisions on the way and receipt."""
