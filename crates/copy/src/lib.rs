@@ -8,9 +8,11 @@
 mod entry;
 mod event;
 mod report;
+mod shape;
 mod spec;
 
 pub use entry::{Entry, EntryKind, Identity, Stamp};
 pub use event::{Event, StreamProgress};
 pub use report::{EndReport, FaultKind, FileFault};
+pub use shape::SourcesShape;
 pub use spec::{CopyOptions, DeltaMode, EndSpec, Role, Side, Steering, TlsSpec, TransportSpec};
