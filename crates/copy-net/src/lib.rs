@@ -5,6 +5,8 @@
 
 mod end;
 mod error;
+mod transport;
 
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
+pub use transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};
