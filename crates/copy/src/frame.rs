@@ -47,8 +47,7 @@ impl FrameHead {
         if u32_at(0) != MAGIC || u32_at(28) != 0 {
             return Err(WireError("a frame does not begin as one"));
         }
-        let head =
-            FrameHead { generation: u32_at(4), number: u64_at(8), chunk: u64_at(16), length: u32_at(24) };
+        let head = FrameHead { generation: u32_at(4), number: u64_at(8), chunk: u64_at(16), length: u32_at(24) };
         if u64::from(head.length) > crate::CHUNK_MAX {
             return Err(WireError("a frame beyond 16 MiB"));
         }
