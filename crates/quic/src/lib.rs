@@ -2,3 +2,9 @@
 //!
 //! **Invariant: a control sees in QUIC what Linux's TCP would show it, as far as QUIC has it; docs/design/quic.md says
 //! where it has not.**
+
+mod adapter;
+mod bursts;
+mod control;
+
+pub use control::{Control, Shown};
