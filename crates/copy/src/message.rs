@@ -1,7 +1,11 @@
 //! Messages between the ends, on a connection of their own.
 
+use crate::entry_wire::WireEntry;
+use crate::report::FaultKind;
+use crate::shape::SourcesShape;
+use crate::tree::ChunkHash;
 use crate::wire::{put_bytes, put_number};
-use crate::{ChunkHash, Decoder, FaultKind, SourcesShape, WireEntry, WireError};
+use crate::wire::{Decoder, WireError};
 
 /// Version of messages and frames: both ends have the same, or the copy ends at once.
 pub const PROTOCOL: u64 = 1;

@@ -8,7 +8,10 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-#[allow(clippy::disallowed_types, reason = "quinn's trait names moments by it; the adapter gets times since the start")]
+#[allow(
+    clippy::disallowed_types,
+    reason = "quinn's trait names moments by it; the adapter gets times since the start"
+)]
 use std::time::Instant;
 
 /// The congestion control of a connection: an algorithm and its parameters.

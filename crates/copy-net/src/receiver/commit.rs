@@ -89,7 +89,8 @@ impl Receiver<'_> {
             return None;
         }
         if !self.is_due(&commit, is_idle) {
-            let pause = if commit.chunks.is_empty() && commit.whole.is_empty() { GLANCE } else { Duration::from_millis(20) };
+            let pause =
+                if commit.chunks.is_empty() && commit.whole.is_empty() { GLANCE } else { Duration::from_millis(20) };
             commit = wait(&self.commit_ready, commit, pause);
             if !self.is_due(&commit, is_idle) {
                 return Some(Batch::default());
@@ -233,7 +234,12 @@ impl Receiver<'_> {
                 }
                 None => {
                     let reason = "a stream does not let go of it".to_string();
-                    self.conclude(file.number, &file.entry, None, Outcome::Fault { kind: FaultKind::Unwritable, reason });
+                    self.conclude(
+                        file.number,
+                        &file.entry,
+                        None,
+                        Outcome::Fault { kind: FaultKind::Unwritable, reason },
+                    );
                 }
             }
         }

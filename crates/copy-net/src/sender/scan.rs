@@ -95,8 +95,10 @@ impl Sender<'_> {
             return;
         }
         let mut entries = std::mem::take(&mut batch.wire);
-        let made: Vec<Arc<SendEntry>> =
-            (batch.first..).zip(&entries).map(|(number, wire)| Arc::new(self.new_entry(number, wire.clone(), 0))).collect();
+        let made: Vec<Arc<SendEntry>> = (batch.first..)
+            .zip(&entries)
+            .map(|(number, wire)| Arc::new(self.new_entry(number, wire.clone(), 0)))
+            .collect();
         let counters = &self.session.counters;
         for wire in &entries {
             if let EntryKind::File { size, .. } = wire.entry.kind {
