@@ -1,9 +1,11 @@
 //! Tests of the crate `copy-net`.
 
 mod destination;
+mod ends;
 mod folders;
 mod journal;
 mod local_copy;
+mod power_cut;
 mod races;
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
