@@ -101,9 +101,8 @@ pub fn connect(
     let endpoint = endpoint(&runtime, socket, None)?;
     let making = async {
         let failed = |error: ConnectionError| failure(&error);
-        let connecting = endpoint
-            .connect_with(client, peer, tls::SERVER_NAME)
-            .map_err(|e| QuicError::Connection(e.to_string()))?;
+        let connecting =
+            endpoint.connect_with(client, peer, tls::SERVER_NAME).map_err(|e| QuicError::Connection(e.to_string()))?;
         let connection = connecting.await.map_err(failed)?;
         let (mut send, recv) = connection.open_bi().await.map_err(failed)?;
         send.write_all(&[GREETING]).await.map_err(|e| QuicError::Connection(e.to_string()))?;
@@ -141,11 +140,7 @@ fn bind_one(ip: IpAddr, ports: &RangeInclusive<u16>, buffer_bytes: usize) -> Res
     Err(QuicError::Port { ports: format!("{} to {} at {ip}", ports.start(), ports.end()), error: refused })
 }
 
-fn endpoint(
-    runtime: &Shared,
-    socket: UdpSocket,
-    server: Option<quinn::ServerConfig>,
-) -> Result<Endpoint, QuicError> {
+fn endpoint(runtime: &Shared, socket: UdpSocket, server: Option<quinn::ServerConfig>) -> Result<Endpoint, QuicError> {
     let _entered = runtime.handle().enter();
     let mut config = EndpointConfig::default();
     config.max_udp_payload_size(LARGEST_PAYLOAD).expect("within what a UDP packet holds");

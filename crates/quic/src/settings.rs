@@ -30,12 +30,7 @@ pub struct Settings {
 impl Settings {
     /// 64 MiB of window, 30 s of silence, 4 MiB of socket buffers.
     pub fn new(control: Control) -> Settings {
-        Settings {
-            control,
-            window_bytes: 64 << 20,
-            silence: Duration::from_secs(30),
-            socket_buffer_bytes: 4 << 20,
-        }
+        Settings { control, window_bytes: 64 << 20, silence: Duration::from_secs(30), socket_buffer_bytes: 4 << 20 }
     }
 
     /// quinn's configuration of one connection to `peer`, whose first hop takes `route_mtu` bytes.

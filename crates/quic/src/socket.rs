@@ -35,8 +35,7 @@ pub(crate) fn route_mtu(peer: SocketAddr) -> Option<u16> {
     let mut mtu: libc::c_int = 0;
     let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the descriptor is open, and the value has the size that is told.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, name, std::ptr::from_mut(&mut mtu).cast(), &mut bytes)
-    };
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, std::ptr::from_mut(&mut mtu).cast(), &mut bytes) };
     (result == 0).then(|| u16::try_from(mtu).unwrap_or(u16::MAX))
 }

@@ -80,10 +80,7 @@ impl QuicStream {
         shown: Arc<Shown>,
     ) -> QuicStream {
         let inner = Arc::new(Inner { connection, endpoint, shown, runtime, last: Mutex::new(None) });
-        QuicStream {
-            reader: QuicReader { recv, inner: inner.clone() },
-            writer: QuicWriter { send: Some(send), inner },
-        }
+        QuicStream { reader: QuicReader { recv, inner: inner.clone() }, writer: QuicWriter { send: Some(send), inner } }
     }
 
     /// The two halves, for a thread each.
