@@ -5,6 +5,10 @@
 
 mod end;
 mod error;
+mod keys;
+mod verify;
 
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
+pub use keys::{draw_keys, CopyKeys};
+pub use verify::{file_blake3, verify, Difference, Verified, VerifySpec};
