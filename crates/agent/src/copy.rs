@@ -3,10 +3,9 @@
 use crate::error::{AgentError, Kind};
 use crate::output::Output;
 use copy::{EndSpec, Event, Steering};
-use copy_net::{file_blake3, run_end, verify, Control, CopyError, ErrorKind, VerifySpec};
+use copy_net::{run_end, verify, Control, CopyError, ErrorKind, VerifySpec};
 use serde::Deserialize;
 use serde_json::{json, Value};
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Keys of the request `copy`.
@@ -55,9 +54,7 @@ impl Copy {
     /// See [`Kind`].
     pub fn execute(&self, id: u64, output: &Output, control: &Control) -> Result<Value, AgentError> {
         let report = run_end(&self.spec, control, &mut |event| tell(id, output, &event)).map_err(error)?;
-        // Of the file as it is now, so that the front can tell it from another one later.
-        let digest = file_blake3(Path::new(&report.manifest)).ok();
-        Ok(json!({"report": report, "manifest_blake3": digest}))
+        Ok(json!({ "report": report }))
     }
 }
 

@@ -11,4 +11,4 @@ mod verify;
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
 pub use keys::{draw_keys, CopyKeys};
-pub use verify::{file_blake3, verify, Difference, Verified, VerifySpec};
+pub use verify::{verify, Difference, Verified, VerifySpec};

@@ -2,11 +2,10 @@
 
 use crate::error;
 use ::copy::{EndSpec, Event, Steering};
-use copy_net::{draw_keys, file_blake3, run_end, verify, Control, CopyError, VerifySpec};
+use copy_net::{draw_keys, run_end, verify, Control, CopyError, VerifySpec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::PoisonError;
 
@@ -40,9 +39,7 @@ impl CopyEnd {
         if let Some(raised) = failed {
             return Err(raised);
         }
-        let report = done.map_err(|fault| error::copy(py, &fault))?;
-        let digest = py.detach(|| file_blake3(Path::new(&report.manifest))).ok();
-        Ok(json!({"report": report, "manifest_blake3": digest}).to_string())
+        done.map(|report| json!(report).to_string()).map_err(|fault| error::copy(py, &fault))
     }
 
     fn stop(&self) {
