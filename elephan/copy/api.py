@@ -20,6 +20,7 @@ from elephan.copy.attempt import Attempt
 from elephan.copy.faults import AGAIN, CopyFailed
 from elephan.copy.name import name_of
 from elephan.copy.request import CopyRequest, Place
+from elephan.copy.scan import scanned
 from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
 from elephan.core import native
 from elephan.errors import ElephanError
@@ -72,6 +73,16 @@ def copy(
     return _Copy(request, watch or (lambda _event: None), wait_for_termination or _never).run()
 
 
+def _check(request: CopyRequest) -> None:
+    """Raise `InputError` for what can be seen to be wrong before any connection."""
+    request.check()
+    control.check(request)
+    for name in (request.source_host, request.destination.host):
+        if name is not None:
+            host_of(name)
+    end_paths(request)
+
+
 def _never(seconds: float | None) -> bool:
     time.sleep(seconds or 0)
     return False
@@ -93,11 +104,7 @@ class _Copy:
     """One call of `copy`."""
 
     def __init__(self, request: CopyRequest, watch: Watch, wait: WaitForTermination) -> None:
-        request.check()
-        control.check(request)
-        for name in (request.source_host, request.destination.host):
-            if name is not None:
-                host_of(name)
+        _check(request)
         self.request = request
         self.wait = wait
         self.watch = watch
@@ -112,25 +119,11 @@ class _Copy:
         self.durable_s = time.monotonic()
         """Time at which `durable_bytes` grew."""
         self.waited_s = 0.0
+        self._file = state.unfinished() / f"{self.name}.json"
 
     def run(self) -> CopyOutcome:
         """Make attempts until one is done. Raises as `copy` does."""
         began_s = self.durable_s = time.monotonic()
-        file = state.unfinished() / f"{self.name}.json"
-        about = {
-            "copy": self.name,
-            "sources": [str(place) for place in self.request.sources],
-            "destination": str(self.request.destination),
-            # Where `forget` finds what is left.
-            "ends": [
-                [self.request.source_host, None],
-                [self.request.destination.host, end_paths(self.request)["destination"][0]],
-            ],
-            "began": receipt.now(),
-        }
-        with suppress(ElephanError):
-            about["began"] = state.read(file)["began"]
-        state.write(file, about)
         failed = 0
         while True:
             try:
@@ -146,8 +139,24 @@ class _Copy:
                     raise native.Stopped("stopped") from None
             else:
                 with suppress(OSError):
-                    file.unlink()
+                    self._file.unlink()
                 return outcome
+
+    def _note_unfinished(self) -> None:
+        """Write where `list` and `forget` find this copy, from the time that something may be left of it."""
+        about = {
+            "copy": self.name,
+            "sources": [str(place) for place in self.request.sources],
+            "destination": str(self.request.destination),
+            "ends": [
+                [self.request.source_host, None],
+                [self.request.destination.host, end_paths(self.request)["destination"][0]],
+            ],
+            "began": receipt.now(),
+        }
+        with suppress(ElephanError):
+            about["began"] = state.read(self._file)["began"]
+        state.write(self._file, about)
 
     def _may_try_again(self, fault: CopyFailed, began_s: float, wait_s: float) -> bool:
         if fault.kind not in AGAIN:
@@ -163,6 +172,8 @@ class _Copy:
         sent = {"bytes": 0}
 
         def tell(event: dict[str, Any]) -> None:
+            if event["event"] == "connected":
+                self._note_unfinished()
             if event["event"] == "progress":
                 sent["bytes"] = event["sent_bytes"]
                 if event["durable_bytes"] > self.durable_bytes:
@@ -244,11 +255,24 @@ class _Copy:
         self.watch(event)
 
 
-def dry_run(request: CopyRequest) -> dict[str, Any]:
-    """Return what `copy` would do, without data sent: `sources`, `destination`, `copy`, `files`, `bytes`, `settings`,
-    `notes`, and `forecast` where one can be made. Raises `InputError` and `RunError`.
+def dry_run(request: CopyRequest, wait_for_termination: WaitForTermination | None = None) -> dict[str, Any]:
+    """Return what `copy` would do, without data sent: `copy`, `sources`, `destination`, `entries`, `files`, `bytes`,
+    `faults`, `faults_more`, `settings`, `notes`, and `forecast` where one can be made.
+
+    Raises as `copy` does.
     """
-    raise NotImplementedError
+    _check(request)
+    spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
+    found = scanned(request.source_host, spec, wait_for_termination or _never)
+    return {
+        "copy": name_of(request),
+        "sources": [str(place) for place in request.sources],
+        "destination": str(request.destination),
+        **found,
+        "settings": receipt.settings_of(request),
+        "forecast": None,
+        "notes": [],
+    }
 
 
 __all__ = ["CopyOutcome", "CopyRequest", "Place", "Watch", "copy", "dry_run"]
