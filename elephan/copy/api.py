@@ -81,6 +81,8 @@ def _check(request: CopyRequest) -> None:
         if name is not None:
             host_of(name)
     end_paths(request)
+    if request.sign is not None:
+        receipt.check_key(request.sign)
 
 
 def _never(seconds: float | None) -> bool:
