@@ -93,7 +93,7 @@ def copy(
         bool | None,
         typer.Option(
             "--auto/--no-auto",
-            help="Measure the path first, choose by simulation, and steer. Default: where it can be done.",
+            help="Measure the path first, choose by simulation, and steer. Default: for 1 GB or more.",
             show_default=False,
         ),
     ] = None,
@@ -192,7 +192,7 @@ def copy(
         options=options,
         rate_bps=None if rate is None else _parsed("--rate", rate, "rate"),
         window_bytes=None if window is None else _parsed("--window", window, "size"),
-        auto=bool(auto),
+        auto=auto,
         harm=None if harm is None else _share("--harm", harm),
         over_ssh=over_ssh,
         plaintext=plaintext,

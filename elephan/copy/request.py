@@ -74,8 +74,8 @@ class CopyRequest:
     """Most that all streams together send, bit/s."""
     window_bytes: int | None = None
     """Window of each stream, bytes."""
-    auto: bool = False
-    """Ask elephan.advise for what is not set, and steer while the copy runs."""
+    auto: bool | None = False
+    """Ask elephan.advise for what is not set, and steer while the copy runs. None: where it is worth its time."""
     harm: float | None = None
     """Most that a flow beside the copy may lose, a share of its rate; None: as four ordinary flows take."""
     over_ssh: bool = False
