@@ -12,18 +12,22 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from elephan.copy import control, receipt, state
 from elephan.copy.attempt import Attempt
 from elephan.copy.faults import AGAIN, CopyFailed
 from elephan.copy.name import name_of
 from elephan.copy.request import CopyRequest, Place
-from elephan.copy.scan import scanned
+from elephan.copy.scan import scanned, scanned_by
 from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
 from elephan.core import native
-from elephan.errors import ElephanError
+from elephan.errors import ElephanError, InputError
+
+if TYPE_CHECKING:
+    from elephan.copy.auto import Advised
 
 Watch = Callable[[dict[str, Any]], None]
 """Takes what happens, in order, on the caller's thread. `event` is "attempt" {number, streams, control, by},
@@ -122,6 +126,11 @@ class _Copy:
         """Time at which `durable_bytes` grew."""
         self.waited_s = 0.0
         self._file = state.unfinished() / f"{self.name}.json"
+        self.advised: Advised | None = None
+        self.settings: dict[str, Any] = {}
+        """What the advice has set, of this command or of an earlier one that was interrupted."""
+        with suppress(ElephanError):
+            self.settings = state.read(self._file).get("settings", {})
 
     def run(self) -> CopyOutcome:
         """Make attempts until one is done. Raises as `copy` does."""
@@ -155,6 +164,7 @@ class _Copy:
                 [self.request.destination.host, end_paths(self.request)["destination"][0]],
             ],
             "began": receipt.now(),
+            "settings": self.settings,
         }
         with suppress(ElephanError):
             about["began"] = state.read(self._file)["began"]
@@ -185,26 +195,32 @@ class _Copy:
         try:
             with ExitStack() as stack:
                 sides = stack.enter_context(opened(self.request))
-                chosen = stack.enter_context(control.chosen(self.request, sides.source, secrets.token_hex(2)))
+                request = self._advised(sides)
+                chosen = stack.enter_context(control.chosen(request, sides.source, secrets.token_hex(2)))
                 for note in chosen.notes:
                     self._note(note)
-                streams = self.request.streams or STREAMS
+                streams = request.streams or STREAMS
                 attempt = Attempt(
-                    self.request, sides, self.name, chosen.transport, streams, self.request.rate_bps, tell, self.wait
+                    request, sides, self.name, chosen.transport, streams, request.rate_bps, tell, self.wait
                 )
+                if self.advised is not None:
+                    loop = stack.enter_context(self._auto().steering(self.advised.advice, sides, self._tell))
+                    if loop is not None:
+                        attempt.on_progress = loop.look
+                        self.decisions = loop.decisions
                 self._tell(
                     {
                         "event": "attempt",
                         "number": len(self.attempts),
                         "copy": self.name,
                         "streams": streams,
-                        "transport": self.request.transport,
+                        "transport": request.transport,
                         "control": chosen.control,
                         "by": chosen.by,
                     }
                 )
                 try:
-                    self.listener = attempt.run(_listeners(self.request, sides, self.listener)).role
+                    self.listener = attempt.run(_listeners(request, sides, self.listener)).role
                 finally:
                     self.has_connected |= attempt.has_connected
                 entry["sent_bytes"] = attempt.reports["send"]["sent_bytes"]
@@ -216,6 +232,40 @@ class _Copy:
             entry["sent_bytes"] = sent["bytes"]
             entry["ended_by"] = str(fault)
             raise
+
+    def _advised(self, sides: Sides) -> CopyRequest:
+        """Return the request with what the advice sets: of this command, or of the one that was interrupted."""
+        request = self.request
+        if self.advised is not None:
+            return self.advised.request
+        is_open = request.streams is None or request.congestion_control is None
+        if request.auto is False or request.is_local or request.over_ssh or not (is_open or request.auto):
+            return request
+        if self.settings and request.auto is None:
+            # Measuring again would cost more time than the rest of most copies.
+            return replace(request, **self.settings)
+        auto = self._auto()
+        spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
+        total: int = scanned_by(sides.source.agent, spec, self.wait)["bytes"]
+        if request.auto is None and total < auto.BYTES_MIN:
+            return request
+        try:
+            self.advised = auto.advised(request, sides, total, self.wait, self._tell)
+        except ElephanError as error:
+            if isinstance(error, InputError):
+                raise
+            self._note(f"no advice: {error}: the copy goes on with {STREAMS} streams and the kernel's own control")
+            return request
+        self._tell({"event": "advice", "lines": self.advised.lines(), **self.advised.as_dict()})
+        self.settings = self.advised.changes
+        return self.advised.request
+
+    @staticmethod
+    def _auto() -> ModuleType:
+        # The simulator and what it needs are loaded for a copy that asks for advice.
+        from elephan.copy import auto
+
+        return auto
 
     def _done(self, attempt: Attempt, used: dict[str, Any], began_s: float) -> CopyOutcome:
         hosts = {}
@@ -235,7 +285,7 @@ class _Copy:
             path=attempt.path,
             used=used,
             decisions=self.decisions,
-            advice=None,
+            advice=None if self.advised is None else self.advised.as_dict(),
             hosts=hosts,
             seconds=time.monotonic() - began_s,
             waited_s=self.waited_s,

@@ -10,7 +10,7 @@ from typing import Any
 from elephan.copy.sides import host_of
 from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.hosts.agent import connected, ending
+from elephan.hosts.agent import Agent, connected, ending
 
 LOOK_S = 0.1
 """Time between two looks for a signal, s."""
@@ -24,12 +24,17 @@ def there(name: str, request: str, keys: Mapping[str, Any], wait: Wait) -> dict[
     Raises `InputError`, `RunError` and `native.Stopped`.
     """
     with connected(host_of(name), as_user=True) as agent:
-        reply = agent.begin(request, **keys)
-        with ending(agent.inbox, [reply]):
-            while not agent.inbox.wait(lambda: reply.has_ended, LOOK_S):
-                if wait(0):
-                    raise native.Stopped("stopped")
-            return reply.result()
+        return asked(agent, request, keys, wait)
+
+
+def asked(agent: Agent, request: str, keys: Mapping[str, Any], wait: Wait) -> dict[str, Any]:
+    """See `there`; by an agent that is there already."""
+    reply = agent.begin(request, **keys)
+    with ending(agent.inbox, [reply]):
+        while not agent.inbox.wait(lambda: reply.has_ended, LOOK_S):
+            if wait(0):
+                raise native.Stopped("stopped")
+        return reply.result()
 
 
 def here(work: Callable[[], str], stop: Callable[[], None], wait: Wait) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from elephan.copy.asked import Wait, here, there
+from elephan.copy.asked import Wait, asked, here, there
 from elephan.core import native
+from elephan.hosts.agent import Agent
 
 
 def scanned(host: str | None, spec: Mapping[str, Any], wait: Wait) -> dict[str, Any]:
@@ -17,5 +18,12 @@ def scanned(host: str | None, spec: Mapping[str, Any], wait: Wait) -> dict[str, 
     """
     if host is not None:
         return there(host, "scan", spec, wait)
+    return scanned_by(None, spec, wait)
+
+
+def scanned_by(agent: Agent | None, spec: Mapping[str, Any], wait: Wait) -> dict[str, Any]:
+    """See `scanned`; by an agent that is there already, or here."""
+    if agent is not None:
+        return asked(agent, "scan", spec, wait)
     # It reads no data, and ends with this process.
     return here(lambda: native.copy_scan(json.dumps(spec)), lambda: None, wait)
