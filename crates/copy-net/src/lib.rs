@@ -3,15 +3,26 @@
 //! **Invariant: what the protocol decides is decided in `copy`; no path outside of the destination is opened, and what
 //! is acknowledged was synced before.**
 
+mod check;
+mod control;
 mod destination;
 mod end;
 mod error;
 mod forget;
 mod journal_file;
 mod keys;
+mod links;
+mod manifest_file;
+mod meeting;
+mod receiver;
 mod scan;
+mod sender;
+mod session;
 mod source;
+mod tcp;
+mod tls;
 mod transport;
+mod transports;
 mod verify;
 
 pub use destination::{is_full, user_state_folder, Base, Closed, Destination, Existing, Part};
