@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from elephan.cli.console import emit, say
-from elephan.errors import InputError
+from elephan.errors import ElephanError, InputError
 
 if TYPE_CHECKING:
     from elephan.copy.api import CopyRequest
@@ -236,6 +236,10 @@ def _copied(request: CopyRequest, *, json_: bool, detail: bool, quiet: bool) -> 
             shown.clear()
             say(stopped_line(shown.durable_bytes))
             raise typer.Exit(130) from None
+        except ElephanError as error:
+            if json_:
+                emit(json.dumps({"event": "failed", "text": str(error), "exit_code": error.exit_code}))
+            raise
         finally:
             shown.clear()
     if not json_:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from elephan.copy import control, receipt, state
 from elephan.copy.attempt import Attempt
-from elephan.copy.faults import AGAIN, CopyFailed
+from elephan.copy.faults import AGAIN, LOST, CopyFailed
 from elephan.copy.name import name_of
 from elephan.copy.request import CopyRequest, Place
 from elephan.copy.scan import scanned, scanned_by
 from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
 from elephan.core import native
 from elephan.errors import ElephanError, InputError
+from elephan.hosts.agent import AgentError
 
 if TYPE_CHECKING:
     from elephan.copy.auto import Advised
@@ -139,11 +140,12 @@ class _Copy:
         while True:
             try:
                 outcome = self._attempt(began_s)
-            except CopyFailed as fault:
+            except ElephanError as error:
+                fault = self._as_failed(error)
                 wait_s = BACKOFF_S[min(failed, len(BACKOFF_S) - 1)]
                 failed += 1
                 if not self._may_try_again(fault, began_s, wait_s):
-                    raise fault.as_final() from None
+                    raise (fault.as_final() if fault is error else error) from None
                 self._tell({"event": "lost", "text": str(fault), "wait_s": wait_s, "attempt": len(self.attempts)})
                 self.waited_s += wait_s
                 if self.wait(wait_s):
@@ -169,6 +171,15 @@ class _Copy:
         with suppress(ElephanError):
             about["began"] = state.read(self._file)["began"]
         state.write(self._file, about)
+
+    def _as_failed(self, error: ElephanError) -> CopyFailed:
+        """Return an error with its kind. Once the ends have met, a host that is not found is one that is away."""
+        if isinstance(error, CopyFailed):
+            return error
+        if isinstance(error, AgentError):
+            return CopyFailed(error.kind, str(error))
+        is_away = self.has_connected or not isinstance(error, InputError)
+        return CopyFailed(LOST if is_away else "input", str(error))
 
     def _may_try_again(self, fault: CopyFailed, began_s: float, wait_s: float) -> bool:
         if fault.kind not in AGAIN:
