@@ -136,7 +136,10 @@ fn rows(spec: &VerifySpec) -> Result<Vec<Row>, CopyError> {
     let content = fs::read(&spec.manifest).map_err(|error| refused(format!("manifest of the copy: {error}")))?;
     let found = hex(blake3::hash(&content).as_bytes());
     if found != spec.root {
-        return Err(refused(format!("is not the manifest of this receipt: its root is {found}, not {}", spec.root)));
+        return Err(refused(format!(
+            "is another one than that of this receipt, as after a later run of the same copy: root {found}, not {}",
+            spec.root
+        )));
     }
     let lines = content.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
     lines.map(|(number, line)| row(line).ok_or_else(|| refused(format!("line {}: no row", number + 1)))).collect()
@@ -324,7 +327,7 @@ mod tests {
             [("tree/b", "its content is another one"), ("tree/c", "has 4 bytes, not 5"), ("tree/d", "is not there")];
         assert_eq!(said, expected);
         spec.root = "00".repeat(32);
-        assert!(verify(&spec, &stop).unwrap_err().text.contains("not the manifest of this receipt"));
+        assert!(verify(&spec, &stop).unwrap_err().text.contains("another one than that of this receipt"));
         fs::remove_dir_all(&folder).unwrap();
     }
 }
