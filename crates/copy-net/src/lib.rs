@@ -5,6 +5,8 @@
 
 mod end;
 mod error;
+mod versions;
 
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
+pub use versions::VersionsRequest;

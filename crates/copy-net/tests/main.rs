@@ -1,1 +1,3 @@
 //! Tests of the crate `copy-net`.
+
+mod versions;
