@@ -5,8 +5,12 @@
 
 mod end;
 mod error;
+mod keys;
+mod verify;
 mod versions;
 
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
+pub use keys::{draw_keys, CopyKeys};
+pub use verify::{file_blake3, verify, Difference, Verified, VerifySpec};
 pub use versions::VersionsRequest;

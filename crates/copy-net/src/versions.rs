@@ -264,7 +264,9 @@ impl Markers {
 fn look(destination: &str, names: &[String]) -> Result<Value, CopyError> {
     let Some(place) = Place::open(destination)? else {
         let path = std::path::absolute(destination).map_err(refused_io(Path::new(destination)))?;
-        return Ok(json!({"path": path, "exists": false, "versions": [], "latest": null, "kinds": {}}));
+        return Ok(json!({
+            "path": path, "exists": false, "is_empty": true, "versions": [], "latest": null, "kinds": {},
+        }));
     };
     let markers = place.markers()?.map(|markers| markers.all()).transpose()?.unwrap_or_default();
     let versions: Vec<Value> = markers
@@ -280,12 +282,23 @@ fn look(destination: &str, names: &[String]) -> Result<Value, CopyError> {
         }
         kinds.insert(name, kind_of(&place, name)?);
     }
+    let is_empty = is_empty(&place)?;
     let free = statvfs(&place.path).map(|found| found.f_bavail * found.f_frsize).map_err(refused(&place.path))?;
     let latest = place.latest();
     let path = &place.path;
     Ok(json!({
-        "path": path, "exists": true, "versions": versions, "latest": latest, "kinds": kinds, "free_bytes": free,
+        "path": path, "exists": true, "is_empty": is_empty, "versions": versions, "latest": latest, "kinds": kinds, "free_bytes": free,
     }))
+}
+
+fn is_empty(place: &Place) -> Result<bool, CopyError> {
+    for entry in Dir::read_from(&place.folder).map_err(refused(&place.path))? {
+        let entry = entry.map_err(refused(&place.path))?;
+        if entry.file_name() != c"." && entry.file_name() != c".." {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn kind_of(place: &Place, name: &str) -> Result<&'static str, CopyError> {

@@ -49,6 +49,9 @@ fn a_version_is_begun_completed_and_removed_after_a_newer_one() {
         assert_eq!(fs::read_link(place.join("latest")).unwrap(), Path::new(version));
         stays(of("remove", &place, version));
     }
+    let is_empty = |path: &Path| ask(json!({"do": "look", "destination": path})).unwrap()["is_empty"].clone();
+    assert_eq!(is_empty(&place), false);
+    assert_eq!(is_empty(&place.join("none")), true);
     let outside = place.join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("kept"), "").unwrap();

@@ -7,6 +7,7 @@
 mod bpf;
 mod change_detection;
 mod congestion_controls;
+mod copy_end;
 mod detection;
 mod diagnose;
 mod disk;
@@ -33,6 +34,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
     bpf::register(module)?;
     change_detection::register(module)?;
+    copy_end::register(module)?;
     detection::register(module)?;
     diagnose::register(module)?;
     disk::register(module)?;
