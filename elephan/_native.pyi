@@ -41,6 +41,8 @@ __all__ = [
     "compile_bpf",
     "compile_cc",
     "congestion_controls",
+    "copy_count",
+    "copy_forget",
     "copy_keys",
     "detection_trial",
     "diagnose_flows",
@@ -767,7 +769,7 @@ class CopyEnd:
     def __new__(cls, spec_json: str) -> CopyEnd:
         """Take an `EndSpec` (crates/copy) as JSON. ValueError: it is none."""
     def run(self, on_event: Callable[[str], object]) -> str:
-        """Run to the end without the GIL; return {`report`: `EndReport`, `manifest_blake3`} as JSON.
+        """Run to the end without the GIL; return its `EndReport` as JSON.
 
         `on_event` takes each event (`copy::Event`, JSON) on this thread; what it raises ends the copy. Raises
         `CopyFault`.
@@ -787,6 +789,16 @@ class CopyVerification:
         """Read and hash each file without the GIL; return `Verified` as JSON. Raises `CopyFault`."""
     def stop(self) -> None:
         """Have it end soon, from any thread."""
+
+def copy_forget(copy: str, destination: str | None) -> int:
+    """Remove journals and parts that copy `copy` has left here; return the bytes. Raises `CopyFault`."""
+
+def copy_count(sources_json: str) -> str:
+    """Count what sources have: takes {`sources`, `options`}, returns {`entries`, `files`, `bytes`, `faults`,
+    `faults_more`}, JSON. Raises `CopyFault`.
+    """
+
+# Backups.
 
 @final
 class BackupVersions:

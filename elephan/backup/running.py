@@ -18,7 +18,7 @@ from elephan.advise.forecast import FileSet
 from elephan.backup import versions
 from elephan.backup.forecasts import CopyForecast, by_history, judged, simulated, usual_change
 from elephan.backup.ledger import Ledger
-from elephan.backup.locks import locked
+from elephan.backup.locks import holder, locked
 from elephan.backup.retention import newest_complete, new_name, to_remove
 from elephan.backup.spec import JobSpec, Spec
 from elephan.backup.timetable import least_rate, next_open, open_until
@@ -336,6 +336,9 @@ class Runner:
 
     def _remove_older(self) -> None:
         """Remove the versions that may go. A fault of it is no fault of the run."""
+        if holder(self.ledger.place, self.spec.name, f"{self.job.name}.restore") is not None:
+            # It may be one of these that is restored; the next run removes them.
+            return
         try:
             found = versions.look(self.place)
             gone = to_remove(found.versions, self.job.keep, time.time(), str(self.row["version"]))

@@ -38,6 +38,7 @@ MODULES = {
     "line": "line",
     "measure": "measure",
     "diagnose": "diagnose",
+    "copy": "copy",
     "monitor": "monitor",
     "web": "web",
 }

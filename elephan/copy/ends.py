@@ -25,11 +25,14 @@ class End(Protocol):
     """"send" or "receive"."""
     name: str
     """For messages: the host, or "this machine"."""
-    report: dict[str, Any] | None
-    """`EndReport`, once it has ended well."""
-    manifest_blake3: str | None
-    fault: CopyFailed | None
-    """Reason that it has ended early."""
+
+    @property
+    def report(self) -> dict[str, Any] | None:
+        """`EndReport`, once it has ended well."""
+
+    @property
+    def fault(self) -> CopyFailed | None:
+        """Reason that it has ended early."""
 
     def take(self) -> list[dict[str, Any]]:
         """Return the events since the last call, in order."""
@@ -53,9 +56,8 @@ class LocalEnd:
         """Start it. Raises `InputError` for a specification that is none."""
         self.role: str = spec["role"]
         self.name = name
-        self.report: dict[str, Any] | None = None
-        self.manifest_blake3: str | None = None
-        self.fault: CopyFailed | None = None
+        self._report: dict[str, Any] | None = None
+        self._fault: CopyFailed | None = None
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._end = native.CopyEnd(json.dumps(spec))
         self._thread = threading.Thread(target=self._run, name=f"elephan-copy-{self.role}", daemon=True)
@@ -63,15 +65,24 @@ class LocalEnd:
 
     def _run(self) -> None:
         try:
-            done = json.loads(self._end.run(lambda text: self._events.put(json.loads(text))))
+            report = json.loads(self._end.run(lambda text: self._events.put(json.loads(text))))
         except native.CopyFault as fault:
-            self.fault = CopyFailed(fault.kind, f"{self.name}: {fault.text}")
+            self._fault = CopyFailed(fault.kind, f"{self.name}: {fault.text}")
         except BaseException as fault:  # an end that vanishes without a word would be waited for
-            self.fault = CopyFailed("kernel", f"{self.name}: {fault}")
+            self._fault = CopyFailed("kernel", f"{self.name}: {fault}")
             raise
         else:
-            self.manifest_blake3 = done["manifest_blake3"]
-            self.report = done["report"]
+            self._report = report
+
+    @property
+    def report(self) -> dict[str, Any] | None:
+        """See `End`."""
+        return self._report
+
+    @property
+    def fault(self) -> CopyFailed | None:
+        """See `End`."""
+        return self._fault
 
     def take(self) -> list[dict[str, Any]]:
         """See `End`."""
@@ -110,11 +121,6 @@ class RemoteEnd:
     def report(self) -> dict[str, Any] | None:
         """See `End`."""
         return None if self._reply.answer is None else self._reply.answer["report"]
-
-    @property
-    def manifest_blake3(self) -> str | None:
-        """See `End`."""
-        return None if self._reply.answer is None else self._reply.answer["manifest_blake3"]
 
     @property
     def fault(self) -> CopyFailed | None:

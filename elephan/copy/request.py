@@ -12,9 +12,6 @@ from elephan.errors import InputError
 STREAMS_MAX = 256
 """Most data streams of a copy (crates/copy, `EndSpec::streams`)."""
 
-HARM_DEFAULT = None
-"""Without a limit: at most the harm that four ordinary flows would do (elephan.advise)."""
-
 _REMOTE = re.compile(r"(?P<host>[^:/\[\]]+|[^:/\[\]]*\[[0-9A-Fa-f:.%]+\]):(?P<path>.*)", re.DOTALL)
 """As scp(1): a colon before the first slash separates host and path; an IPv6 address stands in brackets."""
 
@@ -38,6 +35,10 @@ class Place:
             host, path = found["host"].replace("[", "").replace("]", ""), found["path"]
         if not text or "\0" in text:
             raise InputError(f"{text!r}: PATH or HOST:PATH is needed")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{text!r}: its name is no UTF-8: copy the folder that it is in") from None
         if host is not None and host.startswith("-"):
             raise InputError(f"{text}: a host's name does not begin with a dash; a file here is ./{text}")
         if host is not None and not path:

@@ -34,18 +34,29 @@ def host_of(name: str) -> Host:
 def path_there(path: str) -> str:
     """Return a path as an agent takes it, whose working folder is its user's home. Raises `InputError`."""
     if path == "~":
-        return "."
+        return "./"
     if path.startswith("~/"):
         return path[2:] or "./"
     if path.startswith("~"):
         raise InputError(f"{path}: an absolute path, or one from your own home there")
-    return path
+    # As with rsync, a folder that is named by a dot stands for what is in it.
+    return f"{path}/" if path in (".", "..") or path.endswith(("/.", "/..")) else path
 
 
 def path_here(path: str) -> str:
     """Return an absolute path of this machine; a slash at its end stays."""
     absolute = os.path.abspath(path)
-    return f"{absolute.rstrip('/')}/" if path.endswith(("/", "/.")) or path in (".", "..") else absolute
+    return f"{absolute.rstrip('/')}/" if path.endswith(("/", "/.", "/..")) or path in (".", "..") else absolute
+
+
+def end_paths(request: CopyRequest) -> dict[str, list[str]]:
+    """Return the paths of both sides as their ends take them. Raises `InputError`."""
+    source = path_here if request.source_host is None else path_there
+    destination = path_here if request.destination.host is None else path_there
+    return {
+        "source": [source(place.path) for place in request.sources],
+        "destination": [destination(request.destination.path)],
+    }
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
-//! The requests of a copy: one end of it, as the user, a side of a finished one checked again, versions of backups.
+//! The requests of a copy: one end of it, as the user, and a side of a finished one checked again.
 
 use crate::error::{AgentError, Kind};
 use crate::output::Output;
 use copy::{EndSpec, Event, Steering};
-use copy_net::{file_blake3, run_end, verify, Control, CopyError, ErrorKind, VerifySpec, VersionsRequest};
+use copy_net::{run_end, verify, Control, CopyError, ErrorKind, VerifySpec};
 use serde::Deserialize;
 use serde_json::{json, Value};
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Keys of the request `copy`.
@@ -33,7 +32,8 @@ pub struct Verify {
     spec: VerifySpec,
 }
 
-fn error(error: CopyError) -> AgentError {
+/// A copy's error as the agent's.
+pub fn error(error: CopyError) -> AgentError {
     let kind = match error.kind {
         ErrorKind::Input => Kind::Input,
         ErrorKind::Port => Kind::Port,
@@ -55,9 +55,7 @@ impl Copy {
     /// See [`Kind`].
     pub fn execute(&self, id: u64, output: &Output, control: &Control) -> Result<Value, AgentError> {
         let report = run_end(&self.spec, control, &mut |event| tell(id, output, &event)).map_err(error)?;
-        // Of the file as it is now, so that the front can tell it from another one later.
-        let digest = file_blake3(Path::new(&report.manifest)).ok();
-        Ok(json!({"report": report, "manifest_blake3": digest}))
+        Ok(json!({ "report": report }))
     }
 }
 
@@ -85,22 +83,5 @@ impl Verify {
     /// See `copy_net::verify`.
     pub fn execute(&self, stop: &AtomicBool) -> Result<Value, AgentError> {
         verify(&self.spec, stop).map(|found| json!(found)).map_err(error)
-    }
-}
-
-/// Keys of the request `versions`.
-#[derive(Deserialize)]
-pub struct Versions {
-    #[serde(flatten)]
-    request: VersionsRequest,
-}
-
-impl Versions {
-    /// Asks for the versions of a backup at this host, or changes them.
-    ///
-    /// # Errors
-    /// See `VersionsRequest::execute`.
-    pub fn execute(&self, stop: &AtomicBool) -> Result<Value, AgentError> {
-        self.request.execute(stop).map_err(error)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::changes::Hold;
 use crate::check::{self, Check};
-use crate::copy::{Copy, Steer, Verify, Versions};
+use crate::copy::{Copy, Steer, Verify};
 use crate::error::{AgentError, Kind, WRONG};
 use crate::files::Files;
 use crate::hex;
@@ -15,6 +15,7 @@ use crate::reflect::{Measure, Reflect};
 use crate::run::Run;
 use crate::site::{PlaceKeys, Site};
 use crate::site_files::{DigestKeys, Prepare};
+use crate::versions::Versions;
 use copy_net::Control;
 use rustix::thread::Timespec;
 use serde::Deserialize;

@@ -7,10 +7,13 @@ mod end;
 mod error;
 mod keys;
 mod verify;
-mod versions;
 
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
 pub use keys::{draw_keys, CopyKeys};
-pub use verify::{file_blake3, verify, Difference, Verified, VerifySpec};
+pub use verify::{verify, Difference, Verified, VerifySpec};
+
+// Beside a copy: versions that backups keep.
+mod versions;
+
 pub use versions::VersionsRequest;

@@ -5,7 +5,7 @@ use crate::keys::hex;
 use rustix::fs::{fadvise, Advice};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +16,8 @@ use std::sync::Mutex;
 
 /// Differences that are listed; further ones are counted.
 const LISTED: usize = 10_000;
+/// Stands in place of a hash that is not known.
+const NO_HASH: &str = "-";
 /// Bytes read at once.
 const PIECE: usize = 1 << 20;
 /// Most threads that read and hash.
@@ -25,11 +27,10 @@ const THREADS: usize = 8;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifySpec {
-    /// File with the rows "path\tsize\thash" (`EndReport::manifest`) at this host.
+    /// File of `EndReport::manifest` at this host: rows of path, size, hash, kind and more, separated by tabs.
     pub manifest: String,
-    /// BLAKE3 of that file, 64 hex digits, as the receipt has it: another file is refused.
-    #[serde(default)]
-    pub manifest_blake3: Option<String>,
+    /// Root of the copy, which is the BLAKE3 of that file, 64 hex digits: another file is refused.
+    pub root: String,
     /// The sources as the copy had them (`EndSpec::sources`); empty: the destination is checked.
     #[serde(default)]
     pub sources: Vec<String>,
@@ -44,10 +45,12 @@ pub struct VerifySpec {
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
-    /// Rows of the manifest.
-    pub files: u64,
+    /// Rows of the manifest: files, folders, links and others.
+    pub entries: u64,
     /// Bytes read.
     pub bytes: u64,
+    /// Files that the copy left as they were, unread, because size and time were the same: no hash is known of them.
+    pub without_hash: u64,
     /// Files that are not as the manifest has them, in its order.
     pub differences: Vec<Difference>,
     /// Differences beyond the first 10,000, which alone are listed.
@@ -63,22 +66,24 @@ pub struct Difference {
     pub reason: String,
 }
 
-/// A row of a manifest.
+/// A row of a manifest that has content or a target.
 struct Row {
     path: Vec<u8>,
     text: String,
-    size: u64,
-    hash: String,
+    what: What,
 }
 
-/// BLAKE3 of a file, hex digits.
-///
-/// # Errors
-/// It cannot be read.
-pub fn file_blake3(path: &Path) -> io::Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path)?)?;
-    Ok(hex(hasher.finalize().as_bytes()))
+enum What {
+    File {
+        size: u64,
+        hash: Option<String>,
+    },
+    Symlink {
+        target: Vec<u8>,
+    },
+    Folder,
+    /// Device nodes and FIFOs: that something is there.
+    Other,
 }
 
 /// Checks each file of a manifest. Returns early, with `ErrorKind::Stopped`, once `stop` is set.
@@ -115,8 +120,9 @@ pub fn verify(spec: &VerifySpec, stop: &AtomicBool) -> Result<Verified, CopyErro
     let more = differences.len().saturating_sub(LISTED) as u64;
     differences.truncate(LISTED);
     Ok(Verified {
-        files: rows.len() as u64,
+        entries: rows.len() as u64,
         bytes: bytes.into_inner().expect("no thread panics with it"),
+        without_hash: rows.iter().filter(|row| matches!(row.what, What::File { hash: None, .. })).count() as u64,
         differences: differences.into_iter().map(|(_, difference)| difference).collect(),
         differences_more: more,
     })
@@ -125,26 +131,27 @@ pub fn verify(spec: &VerifySpec, stop: &AtomicBool) -> Result<Verified, CopyErro
 fn rows(spec: &VerifySpec) -> Result<Vec<Row>, CopyError> {
     let refused = |text: String| CopyError { kind: ErrorKind::Input, text: format!("{}: {text}", spec.manifest) };
     let content = fs::read(&spec.manifest).map_err(|error| refused(format!("manifest of the copy: {error}")))?;
-    if let Some(wanted) = &spec.manifest_blake3 {
-        let found = hex(blake3::hash(&content).as_bytes());
-        if found != *wanted {
-            return Err(refused(format!("is not the manifest of this receipt: BLAKE3 {found}, not {wanted}")));
-        }
+    let found = hex(blake3::hash(&content).as_bytes());
+    if found != spec.root {
+        return Err(refused(format!("is not the manifest of this receipt: its root is {found}, not {}", spec.root)));
     }
     let lines = content.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
     lines.map(|(number, line)| row(line).ok_or_else(|| refused(format!("line {}: no row", number + 1)))).collect()
 }
 
 fn row(line: &[u8]) -> Option<Row> {
-    let mut columns = line.rsplitn(3, |byte| *byte == b'\t');
-    let (hash, size, path) = (columns.next()?, columns.next()?, columns.next()?);
-    let text = String::from_utf8_lossy(path).into_owned();
-    Some(Row {
-        path: unescaped(path),
-        text,
-        size: std::str::from_utf8(size).ok()?.parse().ok()?,
-        hash: std::str::from_utf8(hash).ok()?.to_owned(),
-    })
+    let columns: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
+    let [path, size, hash, kind, ..] = columns[..] else { return None };
+    let what = match kind {
+        b"symlink" => What::Symlink { target: unescaped(columns.last()?) },
+        b"folder" => What::Folder,
+        b"fifo" | b"device" => What::Other,
+        _ => What::File {
+            size: std::str::from_utf8(size).ok()?.parse().ok()?,
+            hash: Some(std::str::from_utf8(hash).ok()?).filter(|hash| *hash != NO_HASH).map(str::to_owned),
+        },
+    };
+    Some(Row { path: unescaped(path), text: String::from_utf8_lossy(path).into_owned(), what })
 }
 
 /// A path with `\xNN` as the byte that it stands for.
@@ -188,53 +195,70 @@ fn file_of(spec: &VerifySpec, path: &[u8]) -> Option<PathBuf> {
     (there < contents.len()).then(|| contents.swap_remove(there))
 }
 
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "is not there".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
 /// Reads a file; the error is the reason that it differs.
 fn look(spec: &VerifySpec, row: &Row, buffer: &mut [u8], stop: &AtomicBool) -> Result<u64, String> {
     let Some(path) = file_of(spec, &row.path) else { return Err("belongs to no source of the copy".into()) };
-    let unreadable = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => "is not there".to_owned(),
-        _ => format!("cannot be read: {error}"),
+    let (size, hash) = match &row.what {
+        What::File { size, hash } => (*size, hash.as_deref()),
+        What::Symlink { target } => {
+            let found = fs::read_link(&path).map_err(|error| reason(&error))?;
+            let is_same = found.as_os_str().as_bytes() == target;
+            return if is_same { Ok(0) } else { Err(format!("points to {}", found.display())) };
+        }
+        What::Folder => {
+            let is_folder = fs::metadata(&path).map_err(|error| reason(&error))?.is_dir();
+            return if is_folder { Ok(0) } else { Err("is no folder".into()) };
+        }
+        What::Other => return fs::symlink_metadata(&path).map(|_| 0).map_err(|error| reason(&error)),
     };
     // The destination itself may be reached through a link; nothing in it is followed.
     let follow = if row.path.is_empty() { 0 } else { libc::O_NOFOLLOW };
     let mut file =
         OpenOptions::new().read(true).custom_flags(follow | libc::O_NONBLOCK | libc::O_CLOEXEC).open(&path).map_err(
-            |error| if error.raw_os_error() == Some(libc::ELOOP) { "is a link".into() } else { unreadable(error) },
+            |error| if error.raw_os_error() == Some(libc::ELOOP) { "is a link".into() } else { reason(&error) },
         )?;
-    let metadata = file.metadata().map_err(unreadable)?;
+    let metadata = file.metadata().map_err(|error| reason(&error))?;
     let is_device = metadata.file_type().is_block_device();
     if !is_device && !metadata.is_file() {
         return Err("is no file".into());
     }
-    if !is_device && metadata.len() != row.size {
-        return Err(format!("has {} bytes, not {}", metadata.len(), row.size));
+    if !is_device && metadata.len() != size {
+        return Err(format!("has {} bytes, not {}", metadata.len(), size));
     }
+    let Some(hash) = hash else { return Ok(0) };
     if spec.from_disk {
         // Pages that are dirty stay: they are written first (posix_fadvise(2)).
         let _ = file.sync_all();
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
     }
     let mut hasher = blake3::Hasher::new();
-    let mut left = row.size;
+    let mut left = size;
     while left > 0 {
         if stop.load(Ordering::Relaxed) {
             return Err("stopped".into());
         }
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         match file.read(&mut buffer[..most]) {
-            Ok(0) => return Err(format!("has {} bytes, not {}", row.size - left, row.size)),
+            Ok(0) => return Err(format!("has {} bytes, not {}", size - left, size)),
             Ok(read) => {
                 hasher.update(&buffer[..read]);
                 left -= read as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(unreadable(error)),
+            Err(error) => return Err(reason(&error)),
         }
     }
-    if hex(hasher.finalize().as_bytes()) != row.hash {
+    if hex(hasher.finalize().as_bytes()) != hash {
         return Err("its content is another one".into());
     }
-    Ok(row.size)
+    Ok(size)
 }
 
 #[cfg(test)]
@@ -242,9 +266,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_split_at_the_last_tabs_and_bytes_come_back() {
-        let row = row(b"a\\xff\tb\t12\tabcd").unwrap();
-        assert_eq!((row.path.as_slice(), row.size, row.hash.as_str()), (&b"a\xff\tb"[..], 12, "abcd"));
+    fn rows_have_bytes_in_place_of_escapes_and_no_hash_for_a_dash() {
+        let found = row(b"a\\xff\\x09b\t12\tabcd\tfile\t644\t0\t0\t1.0\t").unwrap();
+        assert_eq!(found.path, b"a\xff\tb");
+        assert!(matches!(found.what, What::File { size: 12, hash: Some(hash) } if hash == "abcd"));
+        let unread = row(b"a\t12\t-\tfile").unwrap();
+        assert!(matches!(unread.what, What::File { size: 12, hash: None }));
+        assert!(row(b"a\tmany\tabcd\tfile").is_none() && row(b"a\t1").is_none());
         assert_eq!(unescaped(b"\\x4"), b"\\x4");
         assert_eq!(unescaped(b"plain\\xzz"), b"plain\\xzz");
     }
@@ -257,20 +285,20 @@ mod tests {
         let mut manifest = String::new();
         for (name, text) in whole {
             fs::write(folder.join("tree").join(name), text).unwrap();
-            manifest += &format!("tree/{name}\t{}\t{}\n", text.len(), blake3::hash(text.as_bytes()).to_hex());
+            manifest += &format!("tree/{name}\t{}\t{}\tfile\n", text.len(), blake3::hash(text.as_bytes()).to_hex());
         }
         fs::write(folder.join("manifest"), &manifest).unwrap();
         let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
         let mut spec = VerifySpec {
             manifest: at("manifest"),
-            manifest_blake3: Some(blake3::hash(manifest.as_bytes()).to_hex().to_string()),
+            root: blake3::hash(manifest.as_bytes()).to_hex().to_string(),
             sources: vec![at("tree")],
             destination: None,
             from_disk: true,
         };
         let stop = AtomicBool::new(false);
         let good = verify(&spec, &stop).unwrap();
-        assert_eq!((good.files, good.bytes, good.differences.len()), (4, 17, 0));
+        assert_eq!((good.entries, good.bytes, good.differences.len()), (4, 17, 0));
         fs::write(folder.join("tree/b"), "fliq").unwrap();
         fs::write(folder.join("tree/c"), "shor").unwrap();
         fs::remove_file(folder.join("tree/d")).unwrap();
@@ -280,7 +308,7 @@ mod tests {
         let expected =
             [("tree/b", "its content is another one"), ("tree/c", "has 4 bytes, not 5"), ("tree/d", "is not there")];
         assert_eq!(said, expected);
-        spec.manifest_blake3 = Some("00".repeat(32));
+        spec.root = "00".repeat(32);
         assert!(verify(&spec, &stop).unwrap_err().text.contains("not the manifest of this receipt"));
         fs::remove_dir_all(&folder).unwrap();
     }

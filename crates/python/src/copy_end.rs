@@ -2,11 +2,10 @@
 
 use crate::error;
 use ::copy::{EndSpec, Event, Steering};
-use copy_net::{draw_keys, file_blake3, run_end, verify, Control, CopyError, VerifySpec, VersionsRequest};
+use copy_net::{draw_keys, run_end, verify, Control, CopyError, VerifySpec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::PoisonError;
 
@@ -40,9 +39,7 @@ impl CopyEnd {
         if let Some(raised) = failed {
             return Err(raised);
         }
-        let report = done.map_err(|fault| error::copy(py, &fault))?;
-        let digest = py.detach(|| file_blake3(Path::new(&report.manifest))).ok();
-        Ok(json!({"report": report, "manifest_blake3": digest}).to_string())
+        done.map(|report| json!(report).to_string()).map_err(|fault| error::copy(py, &fault))
     }
 
     fn stop(&self) {
@@ -94,34 +91,8 @@ impl CopyVerification {
     }
 }
 
-/// A question about versions of backups on this machine, or a change of them. See elephan/_native.pyi.
-#[pyclass(module = "elephan._native", frozen)]
-struct BackupVersions {
-    request: VersionsRequest,
-    control: Control,
-}
-
-#[pymethods]
-impl BackupVersions {
-    #[new]
-    fn new(request_json: &str) -> PyResult<BackupVersions> {
-        let request = serde_json::from_str(request_json).map_err(error::json("a request for versions"))?;
-        Ok(BackupVersions { request, control: Control::default() })
-    }
-
-    fn run(&self, py: Python<'_>) -> PyResult<String> {
-        let done = py.detach(|| self.request.execute(&self.control.stop));
-        done.map(|answer| answer.to_string()).map_err(|fault| error::copy(py, &fault))
-    }
-
-    fn stop(&self) {
-        self.control.stop.store(true, Ordering::Relaxed);
-    }
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CopyEnd>()?;
     module.add_class::<CopyVerification>()?;
-    module.add_class::<BackupVersions>()?;
     module.add_function(wrap_pyfunction!(copy_keys, module)?)
 }
