@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
@@ -124,7 +124,7 @@ FileSetText = Annotated[str, PlainValidator(_file_set), _text("data")]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 
-def _days(days: list[str] | None) -> frozenset[int]:
+def _days(days: Sequence[str] | None) -> frozenset[int]:
     return EVERY_DAY if days is None else frozenset(DAYS.index(day) for day in days)
 
 
@@ -250,9 +250,11 @@ class JobTable(Table):
             raise wrong("one of every and at", "every")
         if self.days is not None and not self.at:
             raise wrong("a key beside at", "days")
-        for days, keys in ((self.days, ("days",)), *((w.days, ("window", n, "days")) for n, w in enumerate(self.window))):
-            if days == []:
-                raise wrong("at least one day", *keys)
+        if self.days == []:
+            raise wrong("at least one day", "days")
+        for number, window in enumerate(self.window):
+            if window.days == []:
+                raise wrong("at least one day", "window", number, "days")
         if self.kind == "mirror" and self.keep is not None:
             raise wrong("absent: a mirror has no older versions; incremental has", "keep")
         hosts = {Place.parse(one).host for one in self.sources}

@@ -20,6 +20,7 @@ from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast
 from elephan.backup.spec import JobSpec, PathSpec, Spec
 from elephan.backup.timetable import caught_up, least_rate, next_due, next_open, open_until
+from elephan.copy.api import STREAMS
 
 CLOSE = 0.1
 """Relative difference up to which a run counts as forecast, beyond its band."""
@@ -31,8 +32,6 @@ AFTER_DAYS = 28.0
 MOST_DAYS = 800.0
 """Most days that are played."""
 MOST_STEPS = 200_000
-STREAMS = 8
-"""Streams of a job that sets none."""
 BUDGET_S = 2.0
 """Processor time for one forecast, s."""
 
@@ -207,13 +206,13 @@ def play(
         if not is_settled and all(job.played.first_s is not None or job.has_copy for job in jobs):
             is_settled, end_s = True, min(end_s, now_s + AFTER_DAYS * DAY_S)
         next_s = min([end_s, *_events(jobs, speeds, now_s, zone)])
-        for job, speed in speeds.items():
-            running = jobs[job].running
+        for number, speed in speeds.items():
+            running = jobs[number].running
             assert running is not None, "it has a speed"
             running.left -= speed * (next_s - now_s)
             # Of rounding.
             if running.left <= 1e-9:
-                _end(jobs[job], next_s, start_s, zone)
+                _end(jobs[number], next_s, start_s, zone)
         if next_s >= end_s:
             break
         now_s = next_s

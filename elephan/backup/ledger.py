@@ -192,7 +192,8 @@ class Ledger:
         if not self.is_served or not self._sending.acquire(blocking=False):
             return None
         try:
-            return self._sent()
+            self._sent()
+            return None
         except ElephanError as error:
             return str(error)
         except Fault as fault:
@@ -208,9 +209,8 @@ class Ledger:
                 runs = self._read("backup_run", "where job_id = :job", job=job["id"])
                 with store._database.transaction(writing=True) as execute:
                     put(execute, "backup_job", job)
-                    there = dict(
-                        execute("select id, changed from backup_run where job_id = :job", {"job": job["id"]})
-                    )
+                    query = "select id, changed from backup_run where job_id = :job"
+                    there = {run_id: changed for run_id, changed in execute(query, {"job": job["id"]})}
                     for run in runs:
                         if there.get(run["id"]) == run["changed"]:
                             continue

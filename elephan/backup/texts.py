@@ -21,6 +21,17 @@ STATES = {
 }
 """States of a run in words."""
 
+STATE_WORDS = {
+    "good": "good",
+    "running": "runs",
+    "waiting": "waits",
+    "failed": "failed",
+    "late": "late",
+    "ended": "not running",
+    "new": "no copy yet",
+}
+"""States of a job in words."""
+
 
 def moment(at_s: float | None) -> str:
     """Return a time as people of this machine read it."""
