@@ -210,7 +210,7 @@ class Ledger:
                 with store._database.transaction(writing=True) as execute:
                     put(execute, "backup_job", job)
                     query = "select id, changed from backup_run where job_id = :job"
-                    there = {run_id: changed for run_id, changed in execute(query, {"job": job["id"]})}
+                    there: dict[Any, Any] = dict(execute(query, {"job": job["id"]}))  # type: ignore[arg-type]
                     for run in runs:
                         if there.get(run["id"]) == run["changed"]:
                             continue

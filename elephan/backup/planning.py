@@ -55,7 +55,7 @@ def forecast_backup(spec: Spec, ledger: Ledger, count_sources: bool = True) -> l
     found = [_of_job(job, ledger, count_sources) for job in spec.jobs]
     known = {one.job.name: one for one in found if one.first is not None and one.run is not None}
     playable = replace(spec, jobs=tuple(one.job for one in known.values()))
-    copied = frozenset(name for name in known if any(row["state"] in ("done", "faults") for row in _copies(ledger, name)))
+    copied = frozenset(name for name in known if _has_copy(ledger, name))
 
     def takes(job: JobSpec, is_first: bool, rate_bps: int | None) -> CopyForecast:
         one = known[job.name]
@@ -74,8 +74,8 @@ def forecast_backup(spec: Spec, ledger: Ledger, count_sources: bool = True) -> l
     return found
 
 
-def _copies(ledger: Ledger, name: str) -> list[dict[str, Any]]:
-    return [row for row in ledger.runs(name) if row["kind"] != "restore"]
+def _has_copy(ledger: Ledger, name: str) -> bool:
+    return any(row["kind"] != "restore" and row["state"] in ("done", "faults") for row in ledger.runs(name))
 
 
 def _of_job(job: JobSpec, ledger: Ledger, count_sources: bool) -> JobForecast:
@@ -139,8 +139,8 @@ def _note(one: JobForecast, played: Played | None, has_copy: bool) -> None:
         one.notes.append("no schedule: RPO is as old as the last run that was asked for")
         return
     if not has_copy and played.first_s is None:
-        one.notes.append("the first copy does not end in the time that was simulated: more rate or more hours are needed")
+        one.notes.append("no first copy ends in the time that was simulated: give it more rate or more hours")
     elif played.rpo_s is None:
-        one.notes.append("no second copy ends in the time that was simulated: more rate or more hours are needed")
+        one.notes.append("no second copy ends in the time that was simulated: give it more rate or more hours")
     if played.missed:
         one.notes.append(f"{played.missed} of its times come while the run before is not done")

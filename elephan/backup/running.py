@@ -19,7 +19,7 @@ from elephan.backup import versions
 from elephan.backup.forecasts import CopyForecast, by_history, judged, simulated, usual_change
 from elephan.backup.ledger import Ledger
 from elephan.backup.locks import holder, locked
-from elephan.backup.retention import newest_complete, new_name, to_remove
+from elephan.backup.retention import new_name, newest_complete, to_remove
 from elephan.backup.spec import JobSpec, Spec
 from elephan.backup.timetable import least_rate, next_open, open_until
 from elephan.copy.api import CopyOutcome, CopyRequest, Place, copy

@@ -3,14 +3,22 @@
 //! **Invariant: what the protocol decides is decided in `copy`; no path outside of the destination is opened, and what
 //! is acknowledged was synced before.**
 
+mod destination;
 mod end;
 mod error;
+mod journal_file;
 mod keys;
+mod source;
+mod transport;
 mod verify;
 
+pub use destination::{is_full, user_state_folder, Base, Closed, Destination, Existing, Part};
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
+pub use journal_file::JournalFile;
 pub use keys::{draw_keys, CopyKeys};
+pub use source::{SourceFile, SourceFiles, SourceTree};
+pub use transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};
 pub use verify::{verify, Difference, Verified, VerifySpec};
 
 // Beside a copy: versions that backups keep.
