@@ -210,7 +210,7 @@ class Ledger:
                 with store._database.transaction(writing=True) as execute:
                     put(execute, "backup_job", job)
                     query = "select id, changed from backup_run where job_id = :job"
-                    there: dict[Any, Any] = dict(execute(query, {"job": job["id"]}))  # type: ignore[arg-type]
+                    there: dict[Any, Any] = dict(execute(query, {"job": job["id"]}))
                     for run in runs:
                         if there.get(run["id"]) == run["changed"]:
                             continue

@@ -75,6 +75,8 @@ def _service(
     if "://" not in store and not store.startswith("/var/lib/"):
         folders.append(str(Path(store).absolute().parent))
     has_devices = any(_is_device(place) for place in (*sources, *written))
+    places = [spec.file, *folders, *(place.path for place in sources)]
+    in_tmp = any(path.startswith(("/tmp", "/var/tmp")) for path in places)
     what = f"backup {plain(spec.name)} of elephan" + ("" if is_daemon else f", job {plain(jobs[0].name)}")
     lines = [
         FIRST_LINE,
@@ -101,7 +103,7 @@ def _service(
         *([] if any(folder.startswith(("/home", "/root")) for folder in folders) else ["ProtectHome=read-only"]),
         *([] if has_devices else ["PrivateDevices=yes"]),
         "NoNewPrivileges=yes",
-        "PrivateTmp=yes",
+        *([] if in_tmp else ["PrivateTmp=yes"]),
         "ProtectClock=yes",
         "ProtectControlGroups=yes",
         "ProtectHostname=yes",

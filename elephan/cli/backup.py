@@ -28,7 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="A job of the file.", show_default=False)]
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup's file, TOML.", show_default=False)],
@@ -38,6 +38,8 @@ def root(
 
     if str(file) in COMMANDS and not file.exists():
         raise InputError(f"elephan backup FILE {file}: the file comes first")
+    if context.invoked_subcommand is None:
+        raise InputError(f"elephan backup {file}: what? one of {', '.join(COMMANDS)}")
     context.obj = file
 
 
