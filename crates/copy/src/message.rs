@@ -1,7 +1,11 @@
 //! Messages between the ends, on a connection of their own.
 
+use crate::entry_wire::WireEntry;
+use crate::report::FaultKind;
+use crate::shape::SourcesShape;
+use crate::tree::ChunkHash;
 use crate::wire::{put_bytes, put_number};
-use crate::{ChunkHash, Decoder, FaultKind, SourcesShape, WireEntry, WireError};
+use crate::wire::{Decoder, WireError};
 
 /// Version of messages and frames: both ends have the same, or the copy ends at once.
 pub const PROTOCOL: u64 = 1;
@@ -67,6 +71,8 @@ pub enum Message {
     End {
         /// Entries in all.
         entries: u64,
+        /// No source was left out: what the sources do not have may go (`mirror`).
+        complete: bool,
     },
     /// Sender: a file was read to its end and did not change meanwhile.
     FileHash {
@@ -258,9 +264,10 @@ impl Message {
                 put_number(out, entries.len() as u64);
                 entries.iter().for_each(|entry| entry.encode(out));
             }
-            Message::End { entries } => {
+            Message::End { entries, complete } => {
                 out.push(8);
                 put_number(out, *entries);
+                out.push(u8::from(*complete));
             }
             Message::FileHash { number, generation, hash } => {
                 out.push(9);
@@ -364,7 +371,7 @@ impl Message {
                 let entries = (0..count).map(|_| WireEntry::decode(from)).collect::<Result<Vec<_>, _>>()?;
                 Message::Entries { first, entries }
             }
-            8 => Message::End { entries: from.number()? },
+            8 => Message::End { entries: from.number()?, complete: flag(from)? },
             9 => Message::FileHash { number: from.number()?, generation: small(from)?, hash: from.array()? },
             10 => Message::Again {
                 number: from.number()?,
