@@ -41,9 +41,9 @@ __all__ = [
     "compile_bpf",
     "compile_cc",
     "congestion_controls",
-    "copy_count",
     "copy_forget",
     "copy_keys",
+    "copy_scan",
     "detection_trial",
     "diagnose_flows",
     "disk_describe",
@@ -793,9 +793,9 @@ class CopyVerification:
 def copy_forget(copy: str, destination: str | None) -> int:
     """Remove journals and parts that copy `copy` has left here; return the bytes. Raises `CopyFault`."""
 
-def copy_count(sources_json: str) -> str:
-    """Count what sources have: takes {`sources`, `options`}, returns {`entries`, `files`, `bytes`, `faults`,
-    `faults_more`}, JSON. Raises `CopyFault`.
+def copy_scan(spec_json: str) -> str:
+    """Count what sources have, by metadata: `ScanSpec` to `Scanned` (crates/copy-net), JSON. ValueError: it is none.
+    Raises `CopyFault`.
     """
 
 # Backups.

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from elephan.cli.console import emit, say
-from elephan.errors import InputError
+from elephan.errors import ElephanError, InputError
 
 if TYPE_CHECKING:
     from elephan.copy.api import CopyRequest
@@ -93,7 +93,7 @@ def copy(
         bool | None,
         typer.Option(
             "--auto/--no-auto",
-            help="Measure the path first, choose by simulation, and steer. Default: where it can be done.",
+            help="Measure the path first, choose by simulation, and steer. Default: for 1 GB or more.",
             show_default=False,
         ),
     ] = None,
@@ -192,7 +192,7 @@ def copy(
         options=options,
         rate_bps=None if rate is None else _parsed("--rate", rate, "rate"),
         window_bytes=None if window is None else _parsed("--window", window, "size"),
-        auto=bool(auto),
+        auto=auto,
         harm=None if harm is None else _share("--harm", harm),
         over_ssh=over_ssh,
         plaintext=plaintext,
@@ -236,6 +236,10 @@ def _copied(request: CopyRequest, *, json_: bool, detail: bool, quiet: bool) -> 
             shown.clear()
             say(stopped_line(shown.durable_bytes))
             raise typer.Exit(130) from None
+        except ElephanError as error:
+            if json_:
+                emit(json.dumps({"event": "failed", "text": str(error), "exit_code": error.exit_code}))
+            raise
         finally:
             shown.clear()
     if not json_:

@@ -12,17 +12,23 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from elephan.copy import control, receipt, state
 from elephan.copy.attempt import Attempt
-from elephan.copy.faults import AGAIN, CopyFailed
+from elephan.copy.faults import AGAIN, LOST, CopyFailed
 from elephan.copy.name import name_of
 from elephan.copy.request import CopyRequest, Place
+from elephan.copy.scan import scanned, scanned_by
 from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
 from elephan.core import native
-from elephan.errors import ElephanError
+from elephan.errors import ElephanError, InputError
+from elephan.hosts.agent import AgentError
+
+if TYPE_CHECKING:
+    from elephan.copy.auto import Advised
 
 Watch = Callable[[dict[str, Any]], None]
 """Takes what happens, in order, on the caller's thread. `event` is "attempt" {number, streams, control, by},
@@ -72,6 +78,18 @@ def copy(
     return _Copy(request, watch or (lambda _event: None), wait_for_termination or _never).run()
 
 
+def _check(request: CopyRequest) -> None:
+    """Raise `InputError` for what can be seen to be wrong before any connection."""
+    request.check()
+    control.check(request)
+    for name in (request.source_host, request.destination.host):
+        if name is not None:
+            host_of(name)
+    end_paths(request)
+    if request.sign is not None:
+        receipt.check_key(request.sign)
+
+
 def _never(seconds: float | None) -> bool:
     time.sleep(seconds or 0)
     return False
@@ -93,11 +111,7 @@ class _Copy:
     """One call of `copy`."""
 
     def __init__(self, request: CopyRequest, watch: Watch, wait: WaitForTermination) -> None:
-        request.check()
-        control.check(request)
-        for name in (request.source_host, request.destination.host):
-            if name is not None:
-                host_of(name)
+        _check(request)
         self.request = request
         self.wait = wait
         self.watch = watch
@@ -112,42 +126,60 @@ class _Copy:
         self.durable_s = time.monotonic()
         """Time at which `durable_bytes` grew."""
         self.waited_s = 0.0
+        self._file = state.unfinished() / f"{self.name}.json"
+        self.advised: Advised | None = None
+        self.settings: dict[str, Any] = {}
+        """What the advice has set, of this command or of an earlier one that was interrupted."""
+        with suppress(ElephanError):
+            self.settings = state.read(self._file).get("settings", {})
 
     def run(self) -> CopyOutcome:
         """Make attempts until one is done. Raises as `copy` does."""
         began_s = self.durable_s = time.monotonic()
-        file = state.unfinished() / f"{self.name}.json"
-        about = {
-            "copy": self.name,
-            "sources": [str(place) for place in self.request.sources],
-            "destination": str(self.request.destination),
-            # Where `forget` finds what is left.
-            "ends": [
-                [self.request.source_host, None],
-                [self.request.destination.host, end_paths(self.request)["destination"][0]],
-            ],
-            "began": receipt.now(),
-        }
-        with suppress(ElephanError):
-            about["began"] = state.read(file)["began"]
-        state.write(file, about)
         failed = 0
         while True:
             try:
                 outcome = self._attempt(began_s)
-            except CopyFailed as fault:
+            except ElephanError as error:
+                fault = self._as_failed(error)
                 wait_s = BACKOFF_S[min(failed, len(BACKOFF_S) - 1)]
                 failed += 1
                 if not self._may_try_again(fault, began_s, wait_s):
-                    raise fault.as_final() from None
+                    raise (fault.as_final() if fault is error else error) from None
                 self._tell({"event": "lost", "text": str(fault), "wait_s": wait_s, "attempt": len(self.attempts)})
                 self.waited_s += wait_s
                 if self.wait(wait_s):
                     raise native.Stopped("stopped") from None
             else:
                 with suppress(OSError):
-                    file.unlink()
+                    self._file.unlink()
                 return outcome
+
+    def _note_unfinished(self) -> None:
+        """Write where `list` and `forget` find this copy, from the time that something may be left of it."""
+        about = {
+            "copy": self.name,
+            "sources": [str(place) for place in self.request.sources],
+            "destination": str(self.request.destination),
+            "ends": [
+                [self.request.source_host, None],
+                [self.request.destination.host, end_paths(self.request)["destination"][0]],
+            ],
+            "began": receipt.now(),
+            "settings": self.settings,
+        }
+        with suppress(ElephanError):
+            about["began"] = state.read(self._file)["began"]
+        state.write(self._file, about)
+
+    def _as_failed(self, error: ElephanError) -> CopyFailed:
+        """Return an error with its kind. Once the ends have met, a host that is not found is one that is away."""
+        if isinstance(error, CopyFailed):
+            return error
+        if isinstance(error, AgentError):
+            return CopyFailed(error.kind, str(error))
+        is_away = self.has_connected or not isinstance(error, InputError)
+        return CopyFailed(LOST if is_away else "input", str(error))
 
     def _may_try_again(self, fault: CopyFailed, began_s: float, wait_s: float) -> bool:
         if fault.kind not in AGAIN:
@@ -163,6 +195,8 @@ class _Copy:
         sent = {"bytes": 0}
 
         def tell(event: dict[str, Any]) -> None:
+            if event["event"] == "connected":
+                self._note_unfinished()
             if event["event"] == "progress":
                 sent["bytes"] = event["sent_bytes"]
                 if event["durable_bytes"] > self.durable_bytes:
@@ -172,26 +206,32 @@ class _Copy:
         try:
             with ExitStack() as stack:
                 sides = stack.enter_context(opened(self.request))
-                chosen = stack.enter_context(control.chosen(self.request, sides.source, secrets.token_hex(2)))
+                request = self._advised(sides)
+                chosen = stack.enter_context(control.chosen(request, sides.source, secrets.token_hex(2)))
                 for note in chosen.notes:
                     self._note(note)
-                streams = self.request.streams or STREAMS
+                streams = request.streams or STREAMS
                 attempt = Attempt(
-                    self.request, sides, self.name, chosen.transport, streams, self.request.rate_bps, tell, self.wait
+                    request, sides, self.name, chosen.transport, streams, request.rate_bps, tell, self.wait
                 )
+                if self.advised is not None:
+                    loop = stack.enter_context(self._auto().steering(self.advised.advice, sides, self._tell))
+                    if loop is not None:
+                        attempt.on_progress = loop.look
+                        self.decisions = loop.decisions
                 self._tell(
                     {
                         "event": "attempt",
                         "number": len(self.attempts),
                         "copy": self.name,
                         "streams": streams,
-                        "transport": self.request.transport,
+                        "transport": request.transport,
                         "control": chosen.control,
                         "by": chosen.by,
                     }
                 )
                 try:
-                    self.listener = attempt.run(_listeners(self.request, sides, self.listener)).role
+                    self.listener = attempt.run(_listeners(request, sides, self.listener)).role
                 finally:
                     self.has_connected |= attempt.has_connected
                 entry["sent_bytes"] = attempt.reports["send"]["sent_bytes"]
@@ -203,6 +243,40 @@ class _Copy:
             entry["sent_bytes"] = sent["bytes"]
             entry["ended_by"] = str(fault)
             raise
+
+    def _advised(self, sides: Sides) -> CopyRequest:
+        """Return the request with what the advice sets: of this command, or of the one that was interrupted."""
+        request = self.request
+        if self.advised is not None:
+            return self.advised.request
+        is_open = request.streams is None or request.congestion_control is None
+        if request.auto is False or request.is_local or request.over_ssh or not (is_open or request.auto):
+            return request
+        if self.settings and request.auto is None:
+            # Measuring again would cost more time than the rest of most copies.
+            return replace(request, **self.settings)
+        auto = self._auto()
+        spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
+        total: int = scanned_by(sides.source.agent, spec, self.wait)["bytes"]
+        if request.auto is None and total < auto.BYTES_MIN:
+            return request
+        try:
+            self.advised = auto.advised(request, sides, total, self.wait, self._tell)
+        except ElephanError as error:
+            if isinstance(error, InputError):
+                raise
+            self._note(f"no advice: {error}: the copy goes on with {STREAMS} streams and the kernel's own control")
+            return request
+        self._tell({"event": "advice", "lines": self.advised.lines(), **self.advised.as_dict()})
+        self.settings = self.advised.changes
+        return self.advised.request
+
+    @staticmethod
+    def _auto() -> ModuleType:
+        # The simulator and what it needs are loaded for a copy that asks for advice.
+        from elephan.copy import auto
+
+        return auto
 
     def _done(self, attempt: Attempt, used: dict[str, Any], began_s: float) -> CopyOutcome:
         hosts = {}
@@ -222,7 +296,7 @@ class _Copy:
             path=attempt.path,
             used=used,
             decisions=self.decisions,
-            advice=None,
+            advice=None if self.advised is None else self.advised.as_dict(),
             hosts=hosts,
             seconds=time.monotonic() - began_s,
             waited_s=self.waited_s,
@@ -244,11 +318,24 @@ class _Copy:
         self.watch(event)
 
 
-def dry_run(request: CopyRequest) -> dict[str, Any]:
-    """Return what `copy` would do, without data sent: `sources`, `destination`, `copy`, `files`, `bytes`, `settings`,
-    `notes`, and `forecast` where one can be made. Raises `InputError` and `RunError`.
+def dry_run(request: CopyRequest, wait_for_termination: WaitForTermination | None = None) -> dict[str, Any]:
+    """Return what `copy` would do, without data sent: `copy`, `sources`, `destination`, `entries`, `files`, `bytes`,
+    `faults`, `faults_more`, `settings`, `notes`, and `forecast` where one can be made.
+
+    Raises as `copy` does.
     """
-    raise NotImplementedError
+    _check(request)
+    spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
+    found = scanned(request.source_host, spec, wait_for_termination or _never)
+    return {
+        "copy": name_of(request),
+        "sources": [str(place) for place in request.sources],
+        "destination": str(request.destination),
+        **found,
+        "settings": receipt.settings_of(request),
+        "forecast": None,
+        "notes": [],
+    }
 
 
 __all__ = ["CopyOutcome", "CopyRequest", "Place", "Watch", "copy", "dry_run"]

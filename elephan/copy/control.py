@@ -65,6 +65,22 @@ def _is_elephans(name: str) -> bool:
     return any(cc.name == name for cc in congestion_controls())
 
 
+def names_at(sender: Side) -> set[str]:
+    """Return the controls of the sender's kernel that its user may choose. Raises `RunError`."""
+    if sender.agent is None:
+        return set(namespaces.available() if os.geteuid() == 0 else namespaces.allowed())
+    told = sender.agent.ask("check")
+    return set(told["congestion_controls"]["available" if told["uid"] == 0 else "allowed"])
+
+
+def may_load(sender: Side) -> bool:
+    """Return True if controls can be registered at the sender for a copy. Raises `InputError` and `RunError`."""
+    if sender.host is None:
+        return os.geteuid() == 0 and lacks() is None
+    with connected(sender.host) as agent:
+        return look(agent, samples=1).why_no_bpf is None
+
+
 @contextmanager
 def chosen(request: CopyRequest, sender: Side, token: str) -> Iterator[Chosen]:
     """Give the transport for as long as the context lasts. Raises `InputError` and `RunError`."""
@@ -84,11 +100,7 @@ def chosen(request: CopyRequest, sender: Side, token: str) -> Iterator[Chosen]:
         yield tcp(None, None, "default")
         return
     is_own = name.endswith(".c") or bool(request.parameters)
-    if sender.agent is None:
-        names = set(namespaces.available() if os.geteuid() == 0 else namespaces.allowed())
-    else:
-        told = sender.agent.ask("check")
-        names = set(told["congestion_controls"]["available" if told["uid"] == 0 else "allowed"])
+    names = names_at(sender)
     if not is_own and name in names:
         yield tcp(name, name, "kernel")
         return

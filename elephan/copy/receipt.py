@@ -119,10 +119,15 @@ def host_of(receipt: Mapping[str, Any], side: str) -> str | None:
     return Place.parse(receipt["sources"][0] if side == "source" else receipt["destination"]).host
 
 
-def sign(file: Path, key: str) -> Path:
-    """Sign a receipt with the user's SSH key; return the signature's file. Raises `InputError` and `RunError`."""
+def check_key(key: str) -> None:
+    """Raise `InputError` for what is no file, before a copy that may take hours."""
     if not Path(key).is_file():
         raise InputError(f"--sign {key}: the file of an SSH key, private or of one in ssh-agent, is needed")
+
+
+def sign(file: Path, key: str) -> Path:
+    """Sign a receipt with the user's SSH key; return the signature's file. Raises `InputError` and `RunError`."""
+    check_key(key)
     signature = file.with_name(f"{file.name}.sig")
     signature.unlink(missing_ok=True)
     words = ["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", NAMESPACE, str(file)]

@@ -74,8 +74,8 @@ class CopyRequest:
     """Most that all streams together send, bit/s."""
     window_bytes: int | None = None
     """Window of each stream, bytes."""
-    auto: bool = False
-    """Ask elephan.advise for what is not set, and steer while the copy runs."""
+    auto: bool | None = False
+    """Ask elephan.advise for what is not set, and steer while the copy runs. None: where it is worth its time."""
     harm: float | None = None
     """Most that a flow beside the copy may lose, a share of its rate; None: as four ordinary flows take."""
     over_ssh: bool = False
@@ -111,8 +111,11 @@ class CopyRequest:
             raise InputError("--over-ssh carries TCP: leave out --transport quic")
         if self.plaintext and self.transport == "quic":
             raise InputError("QUIC is always encrypted (RFC 9001): leave out --plaintext or --transport quic")
-        if self.listen == "remote" and self.is_local:
-            raise InputError("no side of this copy is remote: leave out --listen remote")
+        for option, is_given in (("--listen remote", self.listen == "remote"), ("--over-ssh", self.over_ssh)):
+            if is_given and self.is_local:
+                raise InputError(f"no side of this copy is remote: leave out {option}")
+        if self.over_ssh and None not in (self.source_host, self.destination.host):
+            raise InputError("--over-ssh: data of two remote hosts would go through here: run the copy on one of them")
 
     @property
     def is_local(self) -> bool:

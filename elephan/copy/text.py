@@ -41,7 +41,7 @@ class Progress:
             case "scanned":
                 self._complete = event["complete"]
             case "advice":
-                self.line_bps = event.get("line_bps", self.line_bps)
+                self.line_bps = event["facts"]["rate_bps"]
             case "progress":
                 now_s = self._clock()
                 self._last = dict(event)

@@ -3,7 +3,7 @@
 use crate::error::{AgentError, Kind};
 use crate::output::Output;
 use copy::{EndSpec, Event, Steering};
-use copy_net::{run_end, verify, Control, CopyError, ErrorKind, VerifySpec};
+use copy_net::{forget, run_end, scan, verify, Control, CopyError, ErrorKind, ScanSpec, VerifySpec};
 use serde::Deserialize;
 use serde_json::{json, Value};
 use std::sync::atomic::AtomicBool;
@@ -30,6 +30,21 @@ pub struct Steer {
 pub struct Verify {
     #[serde(flatten)]
     spec: VerifySpec,
+}
+
+/// Keys of the request `scan`.
+#[derive(Deserialize)]
+pub struct Scan {
+    #[serde(flatten)]
+    spec: ScanSpec,
+}
+
+/// Keys of the request `forget`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forget {
+    copy: String,
+    destination: Option<String>,
 }
 
 /// A copy's error as the agent's.
@@ -83,5 +98,25 @@ impl Verify {
     /// See `copy_net::verify`.
     pub fn execute(&self, stop: &AtomicBool) -> Result<Value, AgentError> {
         verify(&self.spec, stop).map(|found| json!(found)).map_err(error)
+    }
+}
+
+impl Scan {
+    /// Counts the sources at this host until `stop`.
+    ///
+    /// # Errors
+    /// See `copy_net::scan`.
+    pub fn execute(&self, stop: &AtomicBool) -> Result<Value, AgentError> {
+        scan(&self.spec, stop).map(|found| json!(found)).map_err(error)
+    }
+}
+
+impl Forget {
+    /// Removes what an unfinished copy has left at this host.
+    ///
+    /// # Errors
+    /// See `copy_net::forget`.
+    pub fn execute(&self) -> Result<Value, AgentError> {
+        forget(&self.copy, self.destination.as_deref()).map(|bytes| json!({ "bytes": bytes })).map_err(error)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::changes::Hold;
 use crate::check::{self, Check};
-use crate::copy::{Copy, Steer, Verify};
+use crate::copy::{Copy, Forget, Scan, Steer, Verify};
 use crate::error::{AgentError, Kind, WRONG};
 use crate::files::Files;
 use crate::hex;
@@ -174,6 +174,14 @@ impl Session {
             },
             "verify" if self.greeted && self.run.is_none() => match request.keys::<Verify>() {
                 Ok(verify) => return self.start(id, move |_, stop| verify.execute(stop)),
+                Err(error) => Err(error),
+            },
+            "scan" if self.greeted && self.run.is_none() => match request.keys::<Scan>() {
+                Ok(scan) => return self.start(id, move |_, stop| scan.execute(stop)),
+                Err(error) => Err(error),
+            },
+            "forget" if self.greeted && self.run.is_none() => match request.keys::<Forget>() {
+                Ok(forget) => return self.start(id, move |_, _| forget.execute()),
                 Err(error) => Err(error),
             },
             "versions" if self.greeted && self.run.is_none() => match request.keys::<Versions>() {

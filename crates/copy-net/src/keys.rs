@@ -1,7 +1,7 @@
 //! Secrets of one copy: the token that each connection shows, and the keys of TLS of the end that listens.
 
 use crate::error::{CopyError, ErrorKind};
-use std::fmt::Write as _;
+use copy::hex;
 
 /// Name in the certificate. Nobody looks it up: the other end knows the certificate itself.
 const NAME: &str = "elephan-copy";
@@ -15,14 +15,6 @@ pub struct CopyKeys {
     pub certificate: String,
     /// `TlsSpec::key`, PKCS #8.
     pub key: String,
-}
-
-/// Bytes as hex digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Draws the secrets of a copy from the kernel's random numbers.

@@ -1,7 +1,7 @@
 //! A side of a finished copy, checked again: each row of its manifest against the file that is there now.
 
 use crate::error::{CopyError, ErrorKind};
-use crate::keys::hex;
+use copy::hex;
 use rustix::fs::{fadvise, Advice};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
@@ -81,6 +81,9 @@ enum What {
     Symlink {
         target: Vec<u8>,
     },
+    HardLink {
+        first: Vec<u8>,
+    },
     Folder,
     /// Device nodes and FIFOs: that something is there.
     Other,
@@ -133,7 +136,10 @@ fn rows(spec: &VerifySpec) -> Result<Vec<Row>, CopyError> {
     let content = fs::read(&spec.manifest).map_err(|error| refused(format!("manifest of the copy: {error}")))?;
     let found = hex(blake3::hash(&content).as_bytes());
     if found != spec.root {
-        return Err(refused(format!("is not the manifest of this receipt: its root is {found}, not {}", spec.root)));
+        return Err(refused(format!(
+            "is another one than that of this receipt, as after a later run of the same copy: root {found}, not {}",
+            spec.root
+        )));
     }
     let lines = content.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
     lines.map(|(number, line)| row(line).ok_or_else(|| refused(format!("line {}: no row", number + 1)))).collect()
@@ -141,17 +147,20 @@ fn rows(spec: &VerifySpec) -> Result<Vec<Row>, CopyError> {
 
 fn row(line: &[u8]) -> Option<Row> {
     let columns: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
-    let [path, size, hash, kind, ..] = columns[..] else { return None };
+    let [path, size, hash, kind, .., target] = columns[..] else { return None };
     let what = match kind {
-        b"symlink" => What::Symlink { target: unescaped(columns.last()?) },
+        b"symlink" => What::Symlink { target: unescaped(target) },
+        b"link" => What::HardLink { first: unescaped(target) },
         b"folder" => What::Folder,
-        b"fifo" | b"device" => What::Other,
+        b"fifo" | b"block" | b"char" => What::Other,
         _ => What::File {
             size: std::str::from_utf8(size).ok()?.parse().ok()?,
             hash: Some(std::str::from_utf8(hash).ok()?).filter(|hash| *hash != NO_HASH).map(str::to_owned),
         },
     };
-    Some(Row { path: unescaped(path), text: String::from_utf8_lossy(path).into_owned(), what })
+    // The destination itself.
+    let path = if path == b"." { b"" } else { path };
+    Some(Row { path: unescaped(path), text: String::from_utf8_lossy(columns[0]).into_owned(), what })
 }
 
 /// A path with `\xNN` as the byte that it stands for.
@@ -176,7 +185,9 @@ fn file_of(spec: &VerifySpec, path: &[u8]) -> Option<PathBuf> {
     let below = Path::new(OsStr::from_bytes(path));
     if spec.sources.is_empty() {
         let destination = Path::new(spec.destination.as_deref()?);
-        return Some(if path.is_empty() { destination.into() } else { destination.join(below) });
+        // One file may have taken the destination as its name.
+        let is_name = path.is_empty() || (!destination.is_dir() && below.components().count() == 1);
+        return Some(if is_name { destination.into() } else { destination.join(below) });
     }
     let first = below.components().next().map(|component| component.as_os_str());
     let mut contents = vec![];
@@ -211,6 +222,13 @@ fn look(spec: &VerifySpec, row: &Row, buffer: &mut [u8], stop: &AtomicBool) -> R
             let found = fs::read_link(&path).map_err(|error| reason(&error))?;
             let is_same = found.as_os_str().as_bytes() == target;
             return if is_same { Ok(0) } else { Err(format!("points to {}", found.display())) };
+        }
+        What::HardLink { first } => {
+            let first = file_of(spec, first).ok_or("is a hard link to no entry")?;
+            let [one, other] = [&path, &first].map(|path| fs::symlink_metadata(path).map_err(|error| reason(&error)));
+            let (one, other) = (one?, other?);
+            let is_same = (one.dev(), one.ino()) == (other.dev(), other.ino());
+            return if is_same { Ok(0) } else { Err(format!("is no hard link to {}", first.display())) };
         }
         What::Folder => {
             let is_folder = fs::metadata(&path).map_err(|error| reason(&error))?.is_dir();
@@ -270,9 +288,9 @@ mod tests {
         let found = row(b"a\\xff\\x09b\t12\tabcd\tfile\t644\t0\t0\t1.0\t").unwrap();
         assert_eq!(found.path, b"a\xff\tb");
         assert!(matches!(found.what, What::File { size: 12, hash: Some(hash) } if hash == "abcd"));
-        let unread = row(b"a\t12\t-\tfile").unwrap();
+        let unread = row(b"a\t12\t-\tfile\t-").unwrap();
         assert!(matches!(unread.what, What::File { size: 12, hash: None }));
-        assert!(row(b"a\tmany\tabcd\tfile").is_none() && row(b"a\t1").is_none());
+        assert!(row(b"a\tmany\tabcd\tfile\t-").is_none() && row(b"a\t1").is_none());
         assert_eq!(unescaped(b"\\x4"), b"\\x4");
         assert_eq!(unescaped(b"plain\\xzz"), b"plain\\xzz");
     }
@@ -285,7 +303,7 @@ mod tests {
         let mut manifest = String::new();
         for (name, text) in whole {
             fs::write(folder.join("tree").join(name), text).unwrap();
-            manifest += &format!("tree/{name}\t{}\t{}\tfile\n", text.len(), blake3::hash(text.as_bytes()).to_hex());
+            manifest += &format!("tree/{name}\t{}\t{}\tfile\t-\n", text.len(), blake3::hash(text.as_bytes()).to_hex());
         }
         fs::write(folder.join("manifest"), &manifest).unwrap();
         let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
@@ -309,7 +327,7 @@ mod tests {
             [("tree/b", "its content is another one"), ("tree/c", "has 4 bytes, not 5"), ("tree/d", "is not there")];
         assert_eq!(said, expected);
         spec.root = "00".repeat(32);
-        assert!(verify(&spec, &stop).unwrap_err().text.contains("not the manifest of this receipt"));
+        assert!(verify(&spec, &stop).unwrap_err().text.contains("another one than that of this receipt"));
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::error;
 use ::copy::{EndSpec, Event, Steering};
-use copy_net::{draw_keys, run_end, verify, Control, CopyError, VerifySpec};
+use copy_net::{draw_keys, forget, run_end, scan, verify, Control, CopyError, ScanSpec, VerifySpec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::PoisonError;
 
 /// See elephan/_native.pyi.
@@ -91,8 +91,25 @@ impl CopyVerification {
     }
 }
 
+/// See elephan/_native.pyi.
+#[pyfunction]
+#[pyo3(signature = (copy, destination))]
+fn copy_forget(py: Python<'_>, copy: &str, destination: Option<&str>) -> PyResult<u64> {
+    py.detach(|| forget(copy, destination)).map_err(|fault| error::copy(py, &fault))
+}
+
+/// See elephan/_native.pyi.
+#[pyfunction]
+fn copy_scan(py: Python<'_>, spec_json: &str) -> PyResult<String> {
+    let spec: ScanSpec = serde_json::from_str(spec_json).map_err(error::json("sources of a copy"))?;
+    let done: Result<_, CopyError> = py.detach(|| scan(&spec, &AtomicBool::new(false)));
+    done.map(|found| json!(found).to_string()).map_err(|fault| error::copy(py, &fault))
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CopyEnd>()?;
     module.add_class::<CopyVerification>()?;
+    module.add_function(wrap_pyfunction!(copy_forget, module)?)?;
+    module.add_function(wrap_pyfunction!(copy_scan, module)?)?;
     module.add_function(wrap_pyfunction!(copy_keys, module)?)
 }
