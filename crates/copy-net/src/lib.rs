@@ -30,6 +30,7 @@ mod tls;
 mod transport;
 mod transports;
 mod verify;
+mod versions;
 mod xattr;
 
 pub use destination::{copy_state, user_state_folder, Base, Closed, Destination, Existing, Part};
@@ -43,3 +44,4 @@ pub use scan::{scan, ScanSpec, Scanned};
 pub use source::{SourceFile, SourceFiles, SourceTree};
 pub use transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};
 pub use verify::{verify, Difference, Verified, VerifySpec};
+pub use versions::VersionsRequest;
