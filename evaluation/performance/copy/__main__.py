@@ -100,7 +100,8 @@ class Harness:
         if not self.options.busy:
             wait_for_quiet()
         payload.reset()
-        row = Row(made.line, payload.payload.name, tool.name, turn, 0.0, 0, False)
+        line = NO_PATH if tool.at == "disk" else made.line
+        row = Row(line, payload.payload.name, tool.name, turn, 0.0, 0, False)
         row.version = requirements.version(tool.command) or "" if tool.command else ""
         row.date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         began_s = time.monotonic()
@@ -111,12 +112,12 @@ class Harness:
         except RunError as error:
             made.clear()
             self.failures += 1
-            say(f"{made.line.text} | {payload.payload.name} | {tool.name}: {error}")
+            say(f"{line.text} | {payload.payload.name} | {tool.name}: {error}")
             return
         append(self.file, row)
         marks = "".join([*(f" [{name}]" for name in row.limits), "" if row.complete else " [stopped]"])
         say(
-            f"{made.line.text} | {payload.payload.name} | {tool.name} {turn}: {row.goodput_mbps:.4g} Mbit/s, "
+            f"{line.text} | {payload.payload.name} | {tool.name} {turn}: {row.goodput_mbps:.4g} Mbit/s, "
             f"{row.cpu_per_gb:.2f} CPU s/GB ({row.cpu_near_s:.2f} + {row.cpu_far_s:.2f} s), "
             f"{time.monotonic() - began_s:.0f} s{marks}"
         )

@@ -33,10 +33,11 @@ def build() -> str:
     return digest.hexdigest()[:12]
 
 
-def words_of(laid: Laid, options: Mapping[str, str], flags: Sequence[str]) -> list[str]:
+def words_of(laid: Laid, options: Mapping[str, str], flags: Sequence[str], where: str = "right:") -> list[str]:
     """Return the command line of a copy with options, `name=value` as `--name value`, and flags."""
     given = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
-    return [*CLI, "copy", "--json", *given, *(f"--{flag}" for flag in flags), str(laid.source), f"right:{laid.target}"]
+    there = f"{where}{laid.target}"
+    return [*CLI, "copy", "--json", *given, *(f"--{flag}" for flag in flags), str(laid.source), there]
 
 
 def environment(made: Bench) -> dict[str, str]:
@@ -80,12 +81,13 @@ def command(
 ) -> None:
     """Run a copy, and take its own time and retries from its receipt."""
     row.build = build()
-    output = timed(made, laid, 0, words_of(laid, options, flags), limit_s, row)
+    where = "right:" if row.line.rate_mbps else ""
+    output = timed(made, laid, 0, words_of(laid, options, flags, where), limit_s, row)
     receipts = [event["receipt"] for event in events_in(output) if event.get("event") == "done"]
     if receipts:
         receipt = receipts[-1]
         row.own_s = float(receipt["seconds"])
-        row.extra = {name: receipt[name] for name in ("attempts", "retries", "settings") if name in receipt}
+        row.extra = {name: receipt[name] for name in ("retries", "settings") if name in receipt}
 
 
 def state_of(folder: Path) -> list[Path]:

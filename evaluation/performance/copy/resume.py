@@ -36,7 +36,7 @@ NEW_BYTES = 200_000
 """Bytes on the forward link that are data: ssh's sign-in, TLS and messages take less than half of it."""
 POLL_S = 0.01
 PATIENCE_S = 120.0
-OPTIONS = {"streams": "8", "congestion_control": "cubic"}
+OPTIONS, FLAGS = {"streams": "8", "cc": "cubic"}, ("no-auto",)
 
 
 @dataclass
@@ -135,7 +135,7 @@ def one(made: Bench, payload: Laid, killed: str, turn: int) -> Row:
 
 def started(made: Bench, payload: Laid) -> Watched:
     """Start the copy."""
-    words = ours.words_of(payload, OPTIONS, ())
+    words = ours.words_of(payload, OPTIONS, FLAGS)
     process = made.start(0, words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return Watched(process, time.monotonic())
 

@@ -207,9 +207,10 @@ _FILES, _ALL = frozenset({"file", "small"}), frozenset({"file", "small", "device
 _SSH = (("ssh", "openssh-client"), ("sshd", "openssh-server"))
 
 
-def _ours(name: str, text: str, streams: int, *flags: str, **options: str) -> Tool:
+def _ours(name: str, text: str, streams: int, *flags: str, at: str = "path", **options: str) -> Tool:
     given = {"streams": str(streams), **options} if streams else dict(options)
-    return Tool(f"elephan-{name}", f"elephan, {text}", _ALL, elephan(given, *flags), "", _SSH, True, streams)
+    flags = flags if "auto" in flags else (*flags, "no-auto")
+    return Tool(f"elephan-{name}", f"elephan, {text}", _ALL, elephan(given, *flags), "", _SSH, True, streams, at)
 
 
 TOOLS = {
@@ -227,21 +228,23 @@ TOOLS = {
         ),
         Tool("cp", "cp -r (no path)", _FILES, copied_here(hashed=False), at="disk"),
         Tool("cp-b3sum", "cp and b3sum (no path)", _FILES, copied_here(hashed=True), at="disk"),
-        _ours("cubic-1", "TCP cubic, 1 stream", 1, congestion_control="cubic"),
-        _ours("cubic-8", "TCP cubic, 8 streams", 8, congestion_control="cubic"),
-        _ours("cubic-8-plaintext", "TCP cubic, 8 streams, plaintext", 8, "plaintext", congestion_control="cubic"),
-        _ours("storage_friendly-1", "TCP storage_friendly, 1 stream", 1, congestion_control="storage_friendly"),
-        _ours("storage_friendly-8", "TCP storage_friendly, 8 streams", 8, congestion_control="storage_friendly"),
-        _ours("bbr-1", "TCP bbr, 1 stream", 1, congestion_control="bbr"),
-        _ours("bbr-8", "TCP bbr, 8 streams", 8, congestion_control="bbr"),
-        _ours("quic-cubic-8", "QUIC cubic, 8 streams", 8, transport="quic", congestion_control="cubic"),
+        _ours("cubic-1", "TCP cubic, 1 stream", 1, cc="cubic"),
+        _ours("cubic-8", "TCP cubic, 8 streams", 8, cc="cubic"),
+        _ours("cubic-8-plaintext", "TCP cubic, 8 streams, plaintext", 8, "plaintext", cc="cubic"),
+        _ours("storage_friendly-1", "TCP storage_friendly, 1 stream", 1, cc="storage_friendly"),
+        _ours("storage_friendly-8", "TCP storage_friendly, 8 streams", 8, cc="storage_friendly"),
+        _ours("bbr-1", "TCP bbr, 1 stream", 1, cc="bbr"),
+        _ours("bbr-8", "TCP bbr, 8 streams", 8, cc="bbr"),
+        _ours("quic-cubic-8", "QUIC cubic, 8 streams", 8, transport="quic", cc="cubic"),
         _ours(
             "quic-storage_friendly-8",
             "QUIC storage_friendly, 8 streams",
             8,
             transport="quic",
-            congestion_control="storage_friendly",
+            cc="storage_friendly",
         ),
+        _ours("local", "4 streams over loopback", 4, at="disk"),
+        _ours("local-plaintext", "4 streams over loopback, plaintext", 4, "plaintext", at="disk"),
         _ours("auto", "as it chooses (--auto)", 0, "auto"),
     )
 }
