@@ -3,8 +3,27 @@
 //! **Invariant: what the protocol decides is decided in `copy`; no path outside of the destination is opened, and what
 //! is acknowledged was synced before.**
 
+mod check;
+mod control;
+mod destination;
 mod end;
 mod error;
+mod journal_file;
+mod links;
+mod manifest_file;
+mod meeting;
+mod receiver;
+mod sender;
+mod session;
+mod source;
+mod tcp;
+mod tls;
+mod transport;
+mod transports;
 
+pub use destination::{is_full, user_state_folder, Base, Closed, Destination, Existing, Part};
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
+pub use journal_file::JournalFile;
+pub use source::{SourceFile, SourceFiles, SourceTree};
+pub use transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};

@@ -1,0 +1,7 @@
+//! The sources of a copy: a walk over their trees, and their files to read from.
+
+mod file;
+mod tree;
+
+pub use file::{SourceFile, SourceFiles};
+pub use tree::SourceTree;
