@@ -12,10 +12,11 @@ from typing import Any
 
 from elephan.core import build_digest
 from elephan.errors import RunError
-from evaluation.performance.copy.bench import Bench, timed
+from evaluation.performance.copy.bench import Bench, kill_session, timed
 from evaluation.performance.copy.cells import Row
 from evaluation.performance.copy.payloads import Laid
 from evaluation.runner import ROOT
+from tests.hosts import testbed as hosts
 
 CLI = [sys.executable, "-c", "from elephan.cli import main; main()"]
 FOLDERS = ("elephan/copy", "elephan/cli", "elephan/hosts", "elephan/advise")
@@ -93,3 +94,45 @@ def command(
 def state_of(folder: Path) -> list[Path]:
     """Return the folders of unfinished copies below a folder."""
     return sorted(folder.glob("**/.elephan-copy"))
+
+
+ENDS = ROOT / "target" / "release" / "examples" / "copy_ends"
+"""cargo build --release -p copy-net --example copy_ends"""
+
+
+def ends(made: Bench, laid: Laid, limit_s: float, row: Row, options: Mapping[str, str], flags: Sequence[str]) -> None:
+    """Run both ends without the front: the right one listens, the left one sends. The time has no ssh in it."""
+    row.build = hashlib.sha256(ENDS.read_bytes()).hexdigest()[:12]
+    said = subprocess.run([ENDS, "--keys"], capture_output=True, text=True, check=True, env=made.environment)
+    keys = json.loads(said.stdout)
+    transport: dict[str, Any] = {"kind": options.get("transport", "tcp")}
+    if "cc" in options and transport["kind"] == "quic":
+        transport["congestion_control"] = options["cc"]
+    plain = "plaintext" in flags
+    both = {
+        "transport": transport,
+        "streams": int(options.get("streams", "4")),
+        "token": keys["token"],
+        "copy": keys["token"][:32],
+    }
+    tls = {"certificate": keys["certificate"]}
+    receiver = both | {"role": "receive", "side": "listen", "destination": str(laid.target), "local": made.address(1)}
+    receiver |= {} if plain else {"tls": tls | {"key": keys["key"]}}
+    sender = both | {"role": "send", "side": "connect", "sources": [str(laid.source)], "peer": made.address(1)}
+    sender |= {} if plain else {"tls": tls}
+    file, log = made.folder / "receive.json", made.folder / "receive.log"
+    file.write_text(json.dumps(receiver))
+    process = made.start(1, [str(ENDS), str(file)], stdout=log.open("wb"), stderr=subprocess.STDOUT)
+    try:
+        hosts.waited(lambda: '"listening"' in log.read_text(), lambda: log.read_text())
+        sender["port"] = next(event["port"] for event in events_in(log.read_text()) if event["event"] == "listening")
+        file = made.folder / "send.json"
+        file.write_text(json.dumps(sender))
+        output = timed(made, laid, 0, [str(ENDS), str(file)], limit_s, row)
+    except RunError as error:
+        raise RunError(f"{error}; receiver: {log.read_text()[-300:]}") from error
+    finally:
+        kill_session(process)
+    reports = [event for event in events_in(output) if "root" in event]
+    if reports:
+        row.own_s = float(reports[-1]["seconds"])

@@ -203,6 +203,15 @@ def elephan(options: Mapping[str, str], *flags: str) -> Runs:
     return run
 
 
+def engine(options: Mapping[str, str], *flags: str) -> Runs:
+    """Return both ends of elephan without its front."""
+
+    def run(made: Bench, laid: Laid, limit_s: float, row: Row) -> None:
+        ours.ends(made, laid, limit_s, row, options, flags)
+
+    return run
+
+
 _FILES, _ALL = frozenset({"file", "small"}), frozenset({"file", "small", "device"})
 _SSH = (("ssh", "openssh-client"), ("sshd", "openssh-server"))
 
@@ -243,6 +252,16 @@ TOOLS = {
             transport="quic",
             cc="storage_friendly",
         ),
+        Tool("engine-1", "elephan's ends alone, TCP cubic, 1 stream", _ALL, engine({"streams": "1"})),
+        Tool("engine-8", "elephan's ends alone, TCP cubic, 8 streams", _ALL, engine({"streams": "8"}), streams=8),
+        Tool(
+            "engine-8-plaintext", "elephan's ends alone, plaintext", _ALL, engine({"streams": "8"}, "plaintext"),
+            streams=8,
+        ),  # fmt: skip
+        Tool(
+            "engine-quic-8", "elephan's ends alone, QUIC cubic", _ALL,
+            engine({"streams": "8", "transport": "quic", "cc": "cubic"}), streams=8,
+        ),  # fmt: skip
         _ours("local", "4 streams over loopback", 4, at="disk"),
         _ours("local-plaintext", "4 streams over loopback, plaintext", 4, "plaintext", at="disk"),
         _ours("auto", "as it chooses (--auto)", 0, "auto"),
