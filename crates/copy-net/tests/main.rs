@@ -1,8 +1,10 @@
 //! Tests of the crate `copy-net`.
 
 mod destination;
+mod devices;
 mod ends;
 mod folders;
+mod interruptions;
 mod journal;
 mod local_copy;
 mod power_cut;

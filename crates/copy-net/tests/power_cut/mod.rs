@@ -1,7 +1,7 @@
 //! Power cuts while a copy runs: what was acknowledged is there, nothing stands at its name before it is whole.
 
 mod disk;
-mod mount;
+pub mod mount;
 
 use crate::ends::{attempt, Ends};
 use crate::folders::Folder;
@@ -47,7 +47,7 @@ fn names_of(disk: &SharedDisk) -> BTreeMap<Vec<u8>, Vec<u8>> {
 fn run(disk: &SharedDisk, folder: &Folder, copy: &str) -> Ends {
     let mounted = Mounted::new(disk, &folder.join("mount"));
     let options = CopyOptions { chunk_bytes: Some(CHUNK), ..CopyOptions::default() };
-    let ends = attempt(&[folder.text("from/")], &folder.text("mount/to"), copy, &options, &|_| false);
+    let ends = attempt(&[folder.text("from/")], &folder.text("mount/to"), copy, &options, &|_| (), &|_| false);
     drop(mounted);
     ends
 }
