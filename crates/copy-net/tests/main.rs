@@ -12,3 +12,4 @@ mod relay;
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
 mod source;
+mod versions;
