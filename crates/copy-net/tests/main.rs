@@ -7,6 +7,7 @@ mod folders;
 mod interruptions;
 mod journal;
 mod local_copy;
+mod power_cut;
 mod races;
 mod relay;
 #[path = "../../../tests/rust/skip.rs"]
