@@ -23,11 +23,7 @@ pub(crate) fn read_message(reader: &mut dyn Read, buffer: &mut Vec<u8>) -> io::R
 }
 
 /// Takes messages until the copy is over.
-pub(crate) fn read_all(
-    session: &Session,
-    reader: &mut dyn Read,
-    handle: &dyn Fn(Message) -> Result<(), WireError>,
-) {
+pub(crate) fn read_all(session: &Session, reader: &mut dyn Read, handle: &dyn Fn(Message) -> Result<(), WireError>) {
     let mut buffer = vec![];
     while !session.is_over() {
         match read_message(reader, &mut buffer) {
@@ -51,6 +47,7 @@ pub(crate) fn read_all(
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return session.fail_protocol(error),
             Err(error) => {
+                // After the end of a copy that is done, the other end closes.
                 let text = match error.kind() {
                     io::ErrorKind::UnexpectedEof => "the other end has gone".into(),
                     _ => format!("the other end has gone: {error}"),

@@ -3,16 +3,34 @@
 //! **Invariant: what the protocol decides is decided in `copy`; no path outside of the destination is opened, and what
 //! is acknowledged was synced before.**
 
+mod beneath;
+mod check;
+mod control;
 mod destination;
+mod device;
 mod end;
 mod error;
+mod exclude;
 mod journal_file;
+mod links;
+mod manifest_file;
+mod meeting;
+mod names;
+mod page_cache;
+mod receiver;
+mod sender;
+mod session;
 mod source;
+mod tcp;
+mod tls;
 mod transport;
+mod transports;
+mod xattr;
 
-pub use destination::{is_full, user_state_folder, Base, Closed, Destination, Existing, Part};
+pub use destination::{copy_state, user_state_folder, Base, Closed, Destination, Existing, Part};
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
 pub use journal_file::JournalFile;
+pub use names::is_full;
 pub use source::{SourceFile, SourceFiles, SourceTree};
 pub use transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};

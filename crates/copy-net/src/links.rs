@@ -135,7 +135,8 @@ impl Links {
                 Ok(Some(incoming)) => incoming,
                 Ok(None) => continue,
                 Err(error) => {
-                    session.fail(CopyError { kind: ErrorKind::Port, text: format!("the port cannot be used: {error}") });
+                    session
+                        .fail(CopyError { kind: ErrorKind::Port, text: format!("the port cannot be used: {error}") });
                     return;
                 }
             };

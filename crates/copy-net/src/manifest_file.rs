@@ -26,8 +26,8 @@ impl ManifestFile {
         let folder = user_state_folder()?.join(copy);
         let part = folder.join(format!("{end}.manifest.part"));
         let made = std::fs::create_dir_all(&folder).and_then(|()| File::create(&part));
-        let file = made
-            .map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", part.display()) })?;
+        let file =
+            made.map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", part.display()) })?;
         Ok(ManifestFile {
             manifest: Manifest::default(),
             file: BufWriter::new(file),

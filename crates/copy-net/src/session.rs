@@ -54,7 +54,7 @@ pub(crate) struct OpenStream {
 /// See the module.
 pub(crate) struct Session {
     error: Mutex<Option<CopyError>>,
-    over: AtomicBool,
+    over: Arc<AtomicBool>,
     done: AtomicBool,
     outbox: Mutex<Outbox>,
     outbox_filled: Condvar,
@@ -78,7 +78,7 @@ impl Session {
     pub fn new(events: Sender<Event>) -> Session {
         Session {
             error: Mutex::new(None),
-            over: AtomicBool::new(false),
+            over: Arc::new(AtomicBool::new(false)),
             done: AtomicBool::new(false),
             outbox: Mutex::new(Outbox::default()),
             outbox_filled: Condvar::new(),
@@ -97,11 +97,20 @@ impl Session {
         self.over.load(Relaxed)
     }
 
+    /// The same, for transports.
+    pub fn over_flag(&self) -> Arc<AtomicBool> {
+        self.over.clone()
+    }
+
     /// Ends the copy; the first error counts. The other end is told why, if it can be told at once.
     pub fn fail(&self, error: CopyError) {
         {
             let mut first = lock(&self.error);
-            if first.is_some() || self.done.load(Relaxed) {
+            if self.done.load(Relaxed) {
+                drop(first);
+                return self.finish();
+            }
+            if first.is_some() {
                 return;
             }
             *first = Some(error.clone());
@@ -141,6 +150,11 @@ impl Session {
         self.finish();
     }
 
+    /// The copy is done, and the other end is told: it closes when it has heard, and no loss is an error any more.
+    pub fn settle(&self) {
+        self.done.store(true, Relaxed);
+    }
+
     pub fn is_done(&self) -> bool {
         self.done.load(Relaxed)
     }
@@ -167,6 +181,10 @@ impl Session {
             handle.close();
         }
         *lock(&self.control) = Some(handle);
+    }
+
+    pub fn has_control(&self) -> bool {
+        lock(&self.control).is_some()
     }
 
     /// Registers a stream; false: the copy is over.
@@ -284,7 +302,7 @@ const KINDS: [ErrorKind; 9] = [
     ErrorKind::Stopped,
 ];
 
-fn kind_number(kind: ErrorKind) -> u8 {
+pub(crate) fn kind_number(kind: ErrorKind) -> u8 {
     KINDS.iter().position(|&known| known == kind).unwrap_or(6) as u8
 }
 

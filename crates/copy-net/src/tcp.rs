@@ -8,8 +8,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
 use std::io::{self, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A handshake looks so often whether the copy is over.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// Settings of each socket; absent: the host's.
 #[derive(Clone, Debug, Default)]
@@ -88,10 +92,11 @@ impl TcpEnd {
         self.stream.set_write_timeout(wait)
     }
 
-    fn establish(self, keys: Option<&TlsKeys>, wait: Duration) -> io::Result<Connection> {
-        self.timeouts(Some(wait))?;
+    fn establish(self, keys: Option<&TlsKeys>, wait: Duration, over: &AtomicBool) -> io::Result<Connection> {
+        self.timeouts(Some(SLICE))?;
+        let end_ns = path_net::monotonic_ns() + wait.as_nanos() as u64;
         let connection = match keys {
-            Some(keys) => keys.handshake(self.clone())?,
+            Some(keys) => keys.handshake(self.clone(), &|| over.load(Relaxed) || path_net::monotonic_ns() > end_ns)?,
             None => Connection {
                 reader: Box::new(BufReader::with_capacity(64 << 10, SharedSocket(self.clone()))),
                 writer: Box::new(SharedSocket(self.clone())),
@@ -162,6 +167,7 @@ pub(crate) struct TcpPort {
     listener: TcpListener,
     port: u16,
     keys: Option<TlsKeys>,
+    over: Arc<AtomicBool>,
 }
 
 impl TcpPort {
@@ -174,6 +180,7 @@ impl TcpPort {
         ports: Option<(u16, u16)>,
         settings: &TcpSettings,
         keys: Option<TlsKeys>,
+        over: Arc<AtomicBool>,
     ) -> Result<TcpPort, CopyError> {
         let (low, high) = ports.unwrap_or((0, 0));
         let hosts = match local {
@@ -186,7 +193,7 @@ impl TcpPort {
                 match listen(SocketAddr::new(host, port), settings) {
                     Ok(listener) => {
                         let port = listener.local_addr().map_err(|error| port_error(&error))?.port();
-                        return Ok(TcpPort { listener, port, keys });
+                        return Ok(TcpPort { listener, port, keys, over });
                     }
                     Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                         return Err(CopyError { kind: ErrorKind::Input, text: error.to_string() });
@@ -242,6 +249,7 @@ impl Listener for TcpPort {
                 end: TcpEnd::new(stream),
                 peer: peer.ip().to_canonical(),
                 keys: self.keys.clone(),
+                over: self.over.clone(),
             }))),
             // The peer has gone again, or this process has too many descriptors for now (accept(2)).
             Err(error) if error.raw_os_error() != Some(libc::EBADF) => Ok(None),
@@ -254,6 +262,7 @@ struct TcpIncoming {
     end: TcpEnd,
     peer: IpAddr,
     keys: Option<TlsKeys>,
+    over: Arc<AtomicBool>,
 }
 
 impl Incoming for TcpIncoming {
@@ -263,7 +272,7 @@ impl Incoming for TcpIncoming {
 
     fn accept(self: Box<Self>, wait: Duration) -> io::Result<Connection> {
         self.end.stream.set_nodelay(true)?;
-        self.end.establish(self.keys.as_ref(), wait)
+        self.end.clone().establish(self.keys.as_ref(), wait, &self.over)
     }
 }
 
@@ -273,6 +282,8 @@ pub(crate) struct TcpDialer {
     pub local: Option<IpAddr>,
     pub settings: TcpSettings,
     pub keys: Option<TlsKeys>,
+    /// Set: the copy is over, nobody waits for a connection.
+    pub over: Arc<AtomicBool>,
 }
 
 impl Dialer for TcpDialer {
@@ -286,14 +297,17 @@ impl Dialer for TcpDialer {
         match net::connect(&socket, &self.peer) {
             Ok(()) => {}
             Err(rustix::io::Errno::INPROGRESS) => {
-                if !ready(socket.as_fd(), PollFlags::OUT, wait)? {
-                    return Err(io::ErrorKind::TimedOut.into());
+                let end_ns = path_net::monotonic_ns() + wait.as_nanos() as u64;
+                while !ready(socket.as_fd(), PollFlags::OUT, SLICE.min(wait))? {
+                    if self.over.load(Relaxed) || path_net::monotonic_ns() > end_ns {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
                 }
                 sockopt::socket_error(&socket)??;
             }
             Err(error) => return Err(error.into()),
         }
         rustix::io::ioctl_fionbio(&socket, false)?;
-        TcpEnd::new(TcpStream::from(socket)).establish(self.keys.as_ref(), wait)
+        TcpEnd::new(TcpStream::from(socket)).establish(self.keys.as_ref(), wait, &self.over)
     }
 }

@@ -60,11 +60,11 @@ impl TlsKeys {
         }
     }
 
-    /// Handshake over a socket whose timeouts are set.
+    /// Handshake over a socket whose timeouts are short, until `is_over`.
     ///
     /// # Errors
     /// `InvalidData`: the other end has another certificate, or speaks no TLS 1.3.
-    pub fn handshake(&self, socket: TcpEnd) -> io::Result<Connection> {
+    pub fn handshake(&self, socket: TcpEnd, is_over: &dyn Fn() -> bool) -> io::Result<Connection> {
         let wrong = |error: rustls::Error| io::Error::new(io::ErrorKind::InvalidData, error);
         let mut tls = match self {
             TlsKeys::Listen(config) => {
@@ -77,16 +77,19 @@ impl TlsKeys {
         };
         tls.set_buffer_limit(None);
         while tls.is_handshaking() || tls.wants_write() {
-            tls.complete_io(&mut &*socket.stream)?;
+            match tls.complete_io(&mut &*socket.stream) {
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    if is_over() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
         let tls = Arc::new(Mutex::new(tls));
-        let reader = TlsReader {
-            socket: socket.clone(),
-            tls: tls.clone(),
-            received: vec![0; RECEIVE_BYTES],
-            begin: 0,
-            end: 0,
-        };
+        let reader =
+            TlsReader { socket: socket.clone(), tls: tls.clone(), received: vec![0; RECEIVE_BYTES], begin: 0, end: 0 };
         let writer = TlsWriter { socket: socket.clone(), tls, sealed: Vec::new() };
         Ok(Connection { reader: Box::new(reader), writer: Box::new(writer), handle: Arc::new(socket) })
     }

@@ -1,7 +1,10 @@
 //! Entries as bytes, with a bound on each member.
 
+use crate::entry::{Entry, EntryKind, Identity, Stamp};
+use crate::names::{check_path, NAME_BYTES, PATH_BYTES};
+use crate::plan::FILE_MAX;
 use crate::wire::{put_bytes, put_number, put_signed, signed};
-use crate::{check_path, Decoder, Entry, EntryKind, Identity, Stamp, WireError, FILE_MAX, NAME_BYTES, PATH_BYTES};
+use crate::wire::{Decoder, WireError};
 
 /// Components of a path: PATH_MAX with names of one byte.
 const DEPTH_MAX: usize = PATH_BYTES / 2;

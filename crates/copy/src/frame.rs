@@ -1,6 +1,6 @@
 //! Frames of a data stream: one chunk of one file each, in pieces, with the chunk's hash behind it.
 
-use crate::WireError;
+use crate::wire::WireError;
 
 /// Bytes of a [`FrameHead`].
 pub const HEAD_BYTES: usize = 32;
@@ -48,7 +48,7 @@ impl FrameHead {
             return Err(WireError("a frame does not begin as one"));
         }
         let head = FrameHead { generation: u32_at(4), number: u64_at(8), chunk: u64_at(16), length: u32_at(24) };
-        if u64::from(head.length) > crate::CHUNK_MAX {
+        if u64::from(head.length) > crate::plan::CHUNK_MAX {
             return Err(WireError("a frame beyond 16 MiB"));
         }
         Ok(head)

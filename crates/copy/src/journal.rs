@@ -3,8 +3,10 @@
 //! A record is its length (4 bytes), the CRC32C of what follows (4 bytes), and a body. A file goes by a key of its path; its
 //! chunks hold for one content of the source, which goes by a key too.
 
+use crate::entry::Entry;
+use crate::tree::ChunkHash;
+use crate::wire::WireError;
 use crate::wire::{put_number, Decoder};
-use crate::{ChunkHash, Entry, WireError};
 use std::collections::BTreeMap;
 
 /// Bytes before a body.

@@ -1,6 +1,8 @@
 //! The manifest: a row per entry, in the order of the entries; its BLAKE3 is the root of the copy.
 
-use crate::{show_bytes, show_path, CopyOptions, Entry, EntryKind, Stamp};
+use crate::entry::{Entry, EntryKind, Stamp};
+use crate::names::{show_bytes, show_path};
+use crate::spec::CopyOptions;
 use std::collections::BTreeMap;
 
 /// Row of an entry: path, size, hash, kind, mode, owner, group, time, target; "-" for what was not asked for or is not
@@ -35,7 +37,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Bytes of hex digits.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 || !text.is_ascii() {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()

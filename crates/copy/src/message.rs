@@ -1,7 +1,11 @@
 //! Messages between the ends, on a connection of their own.
 
+use crate::entry_wire::WireEntry;
+use crate::report::FaultKind;
+use crate::shape::SourcesShape;
+use crate::tree::ChunkHash;
 use crate::wire::{put_bytes, put_number};
-use crate::{ChunkHash, Decoder, FaultKind, SourcesShape, WireEntry, WireError};
+use crate::wire::{Decoder, WireError};
 
 /// Version of messages and frames: both ends have the same, or the copy ends at once.
 pub const PROTOCOL: u64 = 1;
@@ -360,7 +364,7 @@ impl Message {
             6 => Message::StreamEnded { id: small(from)?, frames: from.number()? },
             7 => {
                 let first = from.number()?;
-                let count = from.count(16)?.min(ENTRIES_MAX + 1);
+                let count = from.count(15)?.min(ENTRIES_MAX + 1);
                 if count > ENTRIES_MAX {
                     return Err(WireError("more than 4096 entries in a message"));
                 }
@@ -375,7 +379,7 @@ impl Message {
                 entry: Box::new(WireEntry::decode(from)?),
             },
             11 => Message::Dropped { number: from.number()?, kind: kind(from)?, reason: from.text(TEXT_MAX)? },
-            12 => Message::Wants((0..from.count(4)?).map(|_| Want::decode(from)).collect::<Result<Vec<_>, _>>()?),
+            12 => Message::Wants((0..from.count(3)?).map(|_| Want::decode(from)).collect::<Result<Vec<_>, _>>()?),
             13 => Message::Mismatch { number: from.number()?, generation: small(from)? },
             14 => Message::Concluded(
                 (0..from.count(2)?)

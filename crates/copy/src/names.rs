@@ -1,6 +1,6 @@
 //! Names that a path of an entry may have, and the form in which a path is shown.
 
-use crate::WireError;
+use crate::wire::WireError;
 
 /// NAME_MAX of Linux.
 pub const NAME_BYTES: usize = 255;

@@ -52,15 +52,15 @@ impl Plan {
     }
 
     /// Hasher of a chunk.
-    pub fn hasher(&self, chunk: u64) -> crate::ChunkHasher {
-        crate::ChunkHasher::new(self.begin(chunk), self.count() == 1)
+    pub fn hasher(&self, chunk: u64) -> crate::tree::ChunkHasher {
+        crate::tree::ChunkHasher::new(self.begin(chunk), self.count() == 1)
     }
 }
 
 /// Chunks of a file with their hashes, as far as they are known.
 #[derive(Clone, Debug)]
 pub struct ChunkHashes {
-    hashes: Vec<Option<crate::ChunkHash>>,
+    hashes: Vec<Option<crate::tree::ChunkHash>>,
     missing: u64,
 }
 
@@ -71,7 +71,7 @@ impl ChunkHashes {
     }
 
     /// Takes one; true if it was not known.
-    pub fn set(&mut self, chunk: u64, hash: crate::ChunkHash) -> bool {
+    pub fn set(&mut self, chunk: u64, hash: crate::tree::ChunkHash) -> bool {
         let place = &mut self.hashes[chunk as usize];
         let is_new = place.is_none();
         *place = Some(hash);
@@ -87,7 +87,7 @@ impl ChunkHashes {
     }
 
     /// One that is known.
-    pub fn get(&self, chunk: u64) -> Option<crate::ChunkHash> {
+    pub fn get(&self, chunk: u64) -> Option<crate::tree::ChunkHash> {
         self.hashes.get(chunk as usize).copied().flatten()
     }
 
@@ -111,7 +111,7 @@ impl ChunkHashes {
 
     /// Hash of the file, if all are known.
     pub fn file_hash(&self) -> Option<[u8; 32]> {
-        let all: Option<Vec<crate::ChunkHash>> = self.hashes.iter().copied().collect();
-        all.map(|all| crate::file_hash(&all))
+        let all: Option<Vec<crate::tree::ChunkHash>> = self.hashes.iter().copied().collect();
+        all.map(|all| crate::tree::file_hash(&all))
     }
 }

@@ -29,7 +29,7 @@ impl ChunkHasher {
 
     /// The next bytes, all zero.
     pub fn zeros(&mut self, mut count: u64) {
-        const ZEROS: [u8; 65536] = [0; 65536];
+        static ZEROS: [u8; 65536] = [0; 65536];
         while count > 0 {
             let step = count.min(ZEROS.len() as u64);
             self.hasher.update(&ZEROS[..step as usize]);

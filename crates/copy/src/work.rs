@@ -1,6 +1,7 @@
 //! What the sender's streams have to do: chunks in order, lost ones first, small files many at once.
 
-use crate::{ChunkHash, Plan};
+use crate::plan::Plan;
+use crate::tree::ChunkHash;
 use std::collections::VecDeque;
 
 /// Chunks that a thread takes at once, at most: so many small files share a trip to the queue and a write.

@@ -89,7 +89,8 @@ impl Receiver<'_> {
             return None;
         }
         if !self.is_due(&commit, is_idle) {
-            let pause = if commit.chunks.is_empty() && commit.whole.is_empty() { GLANCE } else { Duration::from_millis(20) };
+            let pause =
+                if commit.chunks.is_empty() && commit.whole.is_empty() { GLANCE } else { Duration::from_millis(20) };
             commit = wait(&self.commit_ready, commit, pause);
             if !self.is_due(&commit, is_idle) {
                 return Some(Batch::default());
@@ -178,7 +179,7 @@ impl Receiver<'_> {
     }
 
     fn disk_error(&self, error: &std::io::Error, what: &str) -> CopyError {
-        if crate::destination::is_full(error) {
+        if crate::names::is_full(error) {
             return self.destination.full(lock(&self.state).wanted_bytes);
         }
         let folder = self.destination.state_folder().display();
@@ -233,7 +234,12 @@ impl Receiver<'_> {
                 }
                 None => {
                     let reason = "a stream does not let go of it".to_string();
-                    self.conclude(file.number, &file.entry, None, Outcome::Fault { kind: FaultKind::Unwritable, reason });
+                    self.conclude(
+                        file.number,
+                        &file.entry,
+                        None,
+                        Outcome::Fault { kind: FaultKind::Unwritable, reason },
+                    );
                 }
             }
         }

@@ -1,11 +1,10 @@
 //! What the sender says: entries, to each of which the receiver decides what it needs; hashes, changes, ends.
 
-use super::{fault, made, Receiver, ReceiveFile, State};
+use super::{fault, made, ReceiveFile, Receiver, State};
 use crate::destination::{Base, Existing};
 use crate::session::lock;
 use copy::{
-    DeltaMode, Entry, EntryKind, FaultKind, FileKey, Message, Outcome, Plan, Want, WantChunks, WireEntry,
-    WireError,
+    DeltaMode, Entry, EntryKind, FaultKind, FileKey, Message, Outcome, Plan, Want, WantChunks, WireEntry, WireError,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

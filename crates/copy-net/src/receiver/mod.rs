@@ -9,7 +9,7 @@ use crate::destination::{Base, Destination, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::journal_file::JournalFile;
 use crate::manifest_file::ManifestFile;
-use crate::session::{lock, Session};
+use crate::session::{lock, CpuCount, Session};
 use copy::{
     show_path, whole_records, ChunkHash, ChunkHashes, CopyOptions, Entry, EntryKind, FaultKind, FileFault, FileKey,
     JournalIndex, Message, Outcome, Plan,
@@ -156,9 +156,8 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Bytes of chunks that the journal has from earlier attempts.
-    pub fn resumed_bytes(&self) -> u64 {
-        // Chunk lengths are not in the journal; the entries tell them when they come.
+    /// Files that the journal speaks of, from earlier attempts.
+    pub fn resumed_files(&self) -> u64 {
         lock(&self.state).index.files() as u64
     }
 
@@ -186,14 +185,7 @@ impl<'a> Receiver<'a> {
         self.conclude_in(&mut state, number, entry, first, outcome);
     }
 
-    fn conclude_in(
-        &self,
-        state: &mut State,
-        number: u64,
-        entry: &Entry,
-        first: Option<&[Vec<u8>]>,
-        outcome: Outcome,
-    ) {
+    fn conclude_in(&self, state: &mut State, number: u64, entry: &Entry, first: Option<&[Vec<u8>]>, outcome: Outcome) {
         state.files.remove(&number);
         match &outcome {
             Outcome::Done { was_there, hash, metadata } => {
@@ -273,7 +265,7 @@ impl<'a> Receiver<'a> {
 
     /// The disk takes no more, or something else that one file is not the reason of; true: the copy ends.
     fn is_fatal(&self, error: &std::io::Error) -> bool {
-        if crate::destination::is_full(error) {
+        if crate::names::is_full(error) {
             let needed = lock(&self.state).wanted_bytes;
             self.session.fail(self.destination.full(needed));
             return true;
@@ -329,9 +321,7 @@ fn fault(entry: &Entry, kind: FaultKind, reason: String) -> FileFault {
 /// Outcome of an entry without content.
 fn made(result: Result<Option<FileFault>, FileFault>) -> Outcome {
     match result {
-        Ok(metadata) => {
-            Outcome::Done { was_there: false, hash: None, metadata: metadata.map(|fault| fault.reason) }
-        }
+        Ok(metadata) => Outcome::Done { was_there: false, hash: None, metadata: metadata.map(|fault| fault.reason) },
         Err(fault) => Outcome::Fault { kind: fault.kind, reason: fault.reason },
     }
 }
@@ -356,7 +346,10 @@ fn raise_descriptors() -> usize {
     const PARTS: u64 = 4096;
     let now = getrlimit(Resource::Nofile);
     let wished = now.maximum.unwrap_or(PARTS + SPARE).min(65_536);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wished.max(now.current.unwrap_or(0))), maximum: now.maximum });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit { current: Some(wished.max(now.current.unwrap_or(0))), maximum: now.maximum },
+    );
     let current = getrlimit(Resource::Nofile).current.unwrap_or(65_536);
     (current.saturating_sub(SPARE) / 2).clamp(64, PARTS) as usize
 }
@@ -367,4 +360,23 @@ pub(super) fn count_came(session: &Session, sent: u64, reused: u64) {
     counters.sent_bytes.fetch_add(sent, Relaxed);
     counters.reused_bytes.fetch_add(reused, Relaxed);
     counters.bytes_done.fetch_add(sent + reused, Relaxed);
+}
+
+impl crate::meeting::RoleWork for Receiver<'_> {
+    fn handle(&self, message: Message) -> Result<(), copy::WireError> {
+        Receiver::handle(self, message)
+    }
+
+    fn start<'scope, 'env: 'scope>(&'env self, scope: &'scope std::thread::Scope<'scope, 'env>) {
+        scope.spawn(|| {
+            let _cpu = CpuCount(self.session);
+            self.run_commits();
+        });
+        scope.spawn(|| {
+            let _cpu = CpuCount(self.session);
+            self.run_delta();
+        });
+    }
+
+    fn steer(&self, _steering: copy::Steering) {}
 }

@@ -141,7 +141,8 @@ impl Receiver<'_> {
     fn wait_for_room(&self) -> io::Result<()> {
         let mut commit = lock(&self.commit);
         // Parts that wait for nothing but data are no reason to wait.
-        let is_pending = |commit: &super::Commit| commit.is_busy || !commit.chunks.is_empty() || !commit.whole.is_empty();
+        let is_pending =
+            |commit: &super::Commit| commit.is_busy || !commit.chunks.is_empty() || !commit.whole.is_empty();
         while (commit.bytes > DIRTY_BYTES || commit.open_parts > self.parts_max) && is_pending(&commit) {
             if self.session.is_over() {
                 return Err(io::Error::other("the copy is over"));
@@ -225,7 +226,8 @@ impl Receiver<'_> {
     /// Asks for chunks again.
     pub(super) fn want_again(&self, file: &ReceiveFile, runs: Vec<(u64, u64)>) {
         // More may always follow: the sender knows already what is here.
-        let want = Want { number: file.number, generation: file.generation, more: true, chunks: WantChunks::Runs(runs) };
+        let want =
+            Want { number: file.number, generation: file.generation, more: true, chunks: WantChunks::Runs(runs) };
         self.session.say(&Message::Wants(vec![want]));
     }
 }

@@ -212,7 +212,7 @@ impl Sender<'_> {
             self.session.fault(FileFault { path: show(path), kind, reason: show(reason) });
         }
         self.session.say(&Message::Bye);
-        self.session.succeed();
+        self.session.settle();
         Ok(())
     }
 

@@ -18,7 +18,8 @@ pub(super) struct HashJournal {
 impl HashJournal {
     pub fn open(copy: &str) -> Result<HashJournal, CopyError> {
         let path = user_state_folder()?.join(copy).join("sender.journal");
-        let io = |error: std::io::Error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", path.display()) };
+        let io =
+            |error: std::io::Error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", path.display()) };
         let (file, records) = JournalFile::open(&path, whole_records).map_err(io)?;
         Ok(HashJournal { file, index: JournalIndex::replay(&records), pending: vec![], path })
     }

@@ -5,9 +5,11 @@ mod hashes;
 mod scan;
 mod stream;
 
+pub(crate) use control::count_done;
+
 use crate::error::CopyError;
 use crate::manifest_file::ManifestFile;
-use crate::session::{lock, Session};
+use crate::session::{lock, CpuCount, Session};
 use crate::source::{SourceFile, SourceFiles, SourceTree};
 use copy::{
     show_path, Bucket, ChunkHash, ChunkHashes, CopyOptions, Entry, EntryKind, FaultKind, FileFault, FileKey, Message,
@@ -28,6 +30,8 @@ pub(crate) struct Sender<'a> {
     session: &'a Session,
     options: CopyOptions,
     files: Arc<SourceFiles>,
+    /// Until the walk begins.
+    tree: Mutex<Option<SourceTree>>,
     state: Mutex<State>,
     /// There is work, or another number of streams may send.
     work_ready: Condvar,
@@ -95,17 +99,14 @@ struct SentInner {
 impl<'a> Sender<'a> {
     /// # Errors
     /// `Io`: the user's state folder cannot be written.
-    pub fn new(
-        session: &'a Session,
-        spec: &copy::EndSpec,
-        tree: &SourceTree,
-    ) -> Result<Sender<'a>, CopyError> {
+    pub fn new(session: &'a Session, spec: &copy::EndSpec, tree: SourceTree) -> Result<Sender<'a>, CopyError> {
         let now_ns = path_net::monotonic_ns();
         let bits_per_s = spec.rate_bps.unwrap_or(0);
         Ok(Sender {
             session,
             options: spec.options.clone(),
             files: tree.files(),
+            tree: Mutex::new(Some(tree)),
             state: Mutex::new(State {
                 work: Work::default(),
                 entries: BTreeMap::new(),
@@ -268,4 +269,23 @@ fn without_extents(entry: &mut Entry) {
 /// A bucket holds 20 ms, at least one piece.
 fn burst(bits_per_s: u64) -> u64 {
     (bits_per_s / 8 / 50).max(copy::PIECE_BYTES as u64)
+}
+
+impl crate::meeting::RoleWork for Sender<'_> {
+    fn handle(&self, message: Message) -> Result<(), copy::WireError> {
+        Sender::handle(self, message)
+    }
+
+    fn start<'scope, 'env: 'scope>(&'env self, scope: &'scope std::thread::Scope<'scope, 'env>) {
+        scope.spawn(|| {
+            let _cpu = CpuCount(self.session);
+            if let Some(tree) = lock(&self.tree).take() {
+                self.scan(tree);
+            }
+        });
+    }
+
+    fn steer(&self, steering: copy::Steering) {
+        Sender::steer(self, steering);
+    }
 }
