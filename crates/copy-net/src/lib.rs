@@ -17,6 +17,7 @@ mod manifest_file;
 mod meeting;
 mod names;
 mod page_cache;
+mod quic_streams;
 mod receiver;
 mod sender;
 mod session;
