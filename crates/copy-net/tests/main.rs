@@ -6,6 +6,7 @@ mod ends;
 mod folders;
 mod journal;
 mod local_copy;
+mod quic_copies;
 mod races;
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
