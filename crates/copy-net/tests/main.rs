@@ -8,6 +8,7 @@ mod interruptions;
 mod journal;
 mod local_copy;
 mod power_cut;
+mod quic_copies;
 mod races;
 mod relay;
 #[path = "../../../tests/rust/skip.rs"]
