@@ -37,6 +37,7 @@ pub use error::{CopyError, ErrorKind};
 pub use forget::forget;
 pub use journal_file::JournalFile;
 pub use keys::{draw_keys, CopyKeys};
+pub use names::is_full;
 pub use names::{is_full, path_text};
 pub use scan::{scan, ScanSpec, Scanned};
 pub use source::{SourceFile, SourceFiles, SourceTree};

@@ -7,32 +7,9 @@ use std::io;
 /// Name of the folder with the states of copies, in a destination. No entry has it.
 pub(crate) const STATE_NAME: &str = ".elephan-copy";
 
-/// A path as text of one line: bytes that are no UTF-8, control characters and backslashes as `\xNN`.
-pub fn path_text(path: &[Vec<u8>]) -> String {
-    let mut text = String::new();
-    for (index, component) in path.iter().enumerate() {
-        if index > 0 {
-            text.push('/');
-        }
-        for chunk in component.utf8_chunks() {
-            for character in chunk.valid().chars() {
-                match character.is_control() || character == '\\' {
-                    false => text.push(character),
-                    true => character.to_string().bytes().for_each(|byte| text.push_str(&format!("\\x{byte:02x}"))),
-                }
-            }
-            chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
-        }
-    }
-    if text.is_empty() {
-        text.push('.');
-    }
-    text
-}
-
 /// A fault about an entry.
 pub(crate) fn fault(path: &[Vec<u8>], kind: FaultKind, reason: impl Into<String>) -> FileFault {
-    FileFault { path: path_text(path), kind, reason: reason.into() }
+    FileFault { path: copy::show_path(path), kind, reason: reason.into() }
 }
 
 /// The kernel's words for an error, without Rust's number.

@@ -2,7 +2,7 @@
 
 use crate::folders::Folder;
 use copy::{CopyOptions, Entry, EntryKind, SourcesShape};
-use copy_net::{path_text, SourceTree};
+use copy_net::SourceTree;
 use std::fs::{self, File};
 use std::os::unix::fs::{symlink, FileExt, PermissionsExt};
 
@@ -21,7 +21,7 @@ fn walk(sources: &[String], options: &CopyOptions) -> (Vec<Entry>, Vec<copy::Fil
 }
 
 fn names(entries: &[Entry]) -> Vec<String> {
-    entries.iter().map(|entry| path_text(&entry.path)).collect()
+    entries.iter().map(|entry| copy::show_path(&entry.path)).collect()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn parents_come_first_names_are_sorted_and_links_are_not_followed() {
     let mut tree = SourceTree::open(&[folder.text("tree/")], &CopyOptions::default()).unwrap();
     let entries: Vec<_> = tree.by_ref().map(|found| found.unwrap().1).collect();
     assert_eq!(names(&entries)[..3], [".", "a", "b"]);
-    assert_eq!(tree.first_path(1), Some([b"a".to_vec()].as_slice()));
+    assert_eq!(tree.first_path(1), Some(vec![b"a".to_vec()]));
     let (entries, _) = walk(&[folder.text("tree/a"), folder.text("tree/b")], &CopyOptions::default());
     assert_eq!(names(&entries), ["a", "b", "b/c", "b/c/file"]);
     let (entries, faults) = walk(&[folder.text("tree/a"), folder.text("tree/b/../a")], &CopyOptions::default());
@@ -84,7 +84,7 @@ fn a_sparse_file_tells_its_extents_and_a_file_with_any_bytes_in_its_name_is_read
     let (_, root) = tree.next().unwrap().unwrap();
     assert_eq!((root.path.len(), root.kind), (0, EntryKind::Folder));
     let (number, entry) = tree.next().unwrap().unwrap();
-    assert_eq!(path_text(&entry.path), "a\\xff\\x0ab");
+    assert_eq!(copy::show_path(&entry.path), "a\\xff\\x0ab");
     let EntryKind::File { size, extents: Some(extents) } = &entry.kind else { panic!("{:?}", entry.kind) };
     assert_eq!(*size, 8 << 20);
     assert!(extents.iter().any(|(begin, end)| *begin <= 4 << 20 && *end >= (4 << 20) + 4096), "{extents:?}");

@@ -179,7 +179,7 @@ impl Receiver<'_> {
     }
 
     fn disk_error(&self, error: &std::io::Error, what: &str) -> CopyError {
-        if crate::destination::is_full(error) {
+        if crate::names::is_full(error) {
             return self.destination.full(lock(&self.state).wanted_bytes);
         }
         let folder = self.destination.state_folder().display();

@@ -265,7 +265,7 @@ impl<'a> Receiver<'a> {
 
     /// The disk takes no more, or something else that one file is not the reason of; true: the copy ends.
     fn is_fatal(&self, error: &std::io::Error) -> bool {
-        if crate::destination::is_full(error) {
+        if crate::names::is_full(error) {
             let needed = lock(&self.state).wanted_bytes;
             self.session.fail(self.destination.full(needed));
             return true;

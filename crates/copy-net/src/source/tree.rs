@@ -97,8 +97,8 @@ impl SourceTree {
     }
 
     /// Path of the entry that the last hard link leads to; `number` is that of its kind.
-    pub fn first_path(&self, number: u64) -> Option<&[Vec<u8>]> {
-        self.last_link.as_ref().filter(|first| first.number == number).map(|first| first.path.as_slice())
+    pub fn first_path(&self, number: u64) -> Option<Vec<Vec<u8>>> {
+        self.last_link.as_ref().filter(|first| first.number == number).map(|first| first.path.clone())
     }
 
     /// The files of this walk, to be shared by the threads of the streams.
