@@ -38,7 +38,6 @@ pub use forget::forget;
 pub use journal_file::JournalFile;
 pub use keys::{draw_keys, CopyKeys};
 pub use names::is_full;
-pub use names::{is_full, path_text};
 pub use scan::{scan, ScanSpec, Scanned};
 pub use source::{SourceFile, SourceFiles, SourceTree};
 pub use transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};
