@@ -364,7 +364,7 @@ impl Message {
             6 => Message::StreamEnded { id: small(from)?, frames: from.number()? },
             7 => {
                 let first = from.number()?;
-                let count = from.count(16)?.min(ENTRIES_MAX + 1);
+                let count = from.count(15)?.min(ENTRIES_MAX + 1);
                 if count > ENTRIES_MAX {
                     return Err(WireError("more than 4096 entries in a message"));
                 }
@@ -379,7 +379,7 @@ impl Message {
                 entry: Box::new(WireEntry::decode(from)?),
             },
             11 => Message::Dropped { number: from.number()?, kind: kind(from)?, reason: from.text(TEXT_MAX)? },
-            12 => Message::Wants((0..from.count(4)?).map(|_| Want::decode(from)).collect::<Result<Vec<_>, _>>()?),
+            12 => Message::Wants((0..from.count(3)?).map(|_| Want::decode(from)).collect::<Result<Vec<_>, _>>()?),
             13 => Message::Mismatch { number: from.number()?, generation: small(from)? },
             14 => Message::Concluded(
                 (0..from.count(2)?)

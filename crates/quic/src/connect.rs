@@ -4,9 +4,10 @@ use crate::control::Shown;
 use crate::error::QuicError;
 use crate::runtime::{self, Shared};
 use crate::settings::{Settings, LARGEST_PAYLOAD};
+use crate::socket::PartialSends;
 use crate::stream::{QuicStream, GREETING};
 use crate::{socket, tls};
-use quinn::{ConnectionError, Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
+use quinn::{ConnectionError, Endpoint, EndpointConfig, Incoming, Runtime, TokioRuntime, VarInt};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
@@ -97,7 +98,8 @@ pub fn connect(
     let (transport, shown) = settings.transport(peer.ip(), socket::route_mtu(peer));
     client.transport_config(Arc::new(transport));
     let runtime = runtime::shared()?;
-    let socket = bind_one(socket::any(peer.ip()), &(0..=0), settings.socket_buffer_bytes)?;
+    let local = settings.local.unwrap_or_else(|| socket::any(peer.ip()));
+    let socket = bind_one(local, &(0..=0), settings.socket_buffer_bytes)?;
     let endpoint = endpoint(&runtime, socket, None)?;
     let making = async {
         let failed = |error: ConnectionError| failure(&error);
@@ -144,8 +146,9 @@ fn endpoint(runtime: &Shared, socket: UdpSocket, server: Option<quinn::ServerCon
     let _entered = runtime.handle().enter();
     let mut config = EndpointConfig::default();
     config.max_udp_payload_size(LARGEST_PAYLOAD).expect("within what a UDP packet holds");
-    Endpoint::new(config, server, socket, Arc::new(TokioRuntime))
-        .map_err(|error| QuicError::Io { doing: "starting QUIC", error })
+    let io = |error| QuicError::Io { doing: "starting QUIC", error };
+    let socket = PartialSends(TokioRuntime.wrap_udp_socket(socket).map_err(io)?);
+    Endpoint::new_with_abstract_socket(config, server, Arc::new(socket), Arc::new(TokioRuntime)).map_err(io)
 }
 
 /// Takes connections until the listener is dropped.
@@ -184,7 +187,8 @@ async fn take(
     mut server: quinn::ServerConfig,
     settings: &Settings,
 ) -> Result<Taken, ConnectionError> {
-    let peer = incoming.remote_address();
+    // A socket of IPv6 has IPv4's peers too.
+    let peer = SocketAddr::new(incoming.remote_address().ip().to_canonical(), incoming.remote_address().port());
     let (transport, shown) = settings.transport(peer.ip(), socket::route_mtu(peer));
     server.transport_config(Arc::new(transport));
     let connection = incoming.accept_with(Arc::new(server))?.await?;
