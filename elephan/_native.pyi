@@ -9,6 +9,7 @@ import numpy.typing as npt
 from elephan.blocktrace import BlockTrace
 
 __all__ = [
+    "BackupVersions",
     "BpfError",
     "BpfMap",
     "BpfObject",
@@ -796,3 +797,16 @@ def copy_scan(spec_json: str) -> str:
     """Count what sources have, by metadata: `ScanSpec` to `Scanned` (crates/copy-net), JSON. ValueError: it is none.
     Raises `CopyFault`.
     """
+
+# Backups.
+
+@final
+class BackupVersions:
+    """A question about versions of backups on this machine, or a change of them."""
+
+    def __new__(cls, request_json: str) -> BackupVersions:
+        """Take a `VersionsRequest` (crates/copy-net) as JSON. ValueError: it is none."""
+    def run(self) -> str:
+        """Do it without the GIL; return the answer as JSON. Raises `CopyFault`."""
+    def stop(self) -> None:
+        """Have a removal end soon, from any thread."""

@@ -39,6 +39,7 @@ MODULES = {
     "measure": "measure",
     "diagnose": "diagnose",
     "copy": "copy",
+    "backup": "backup",
     "monitor": "monitor",
     "web": "web",
 }

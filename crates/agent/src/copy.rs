@@ -47,7 +47,8 @@ pub struct Forget {
     destination: Option<String>,
 }
 
-fn error(error: CopyError) -> AgentError {
+/// A copy's error as the agent's.
+pub fn error(error: CopyError) -> AgentError {
     let kind = match error.kind {
         ErrorKind::Input => Kind::Input,
         ErrorKind::Port => Kind::Port,

@@ -38,6 +38,7 @@ mod session;
 mod site;
 mod site_files;
 mod sysctl;
+mod versions;
 
 use std::io;
 use std::path::Path;

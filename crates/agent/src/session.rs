@@ -15,6 +15,7 @@ use crate::reflect::{Measure, Reflect};
 use crate::run::Run;
 use crate::site::{PlaceKeys, Site};
 use crate::site_files::{DigestKeys, Prepare};
+use crate::versions::Versions;
 use copy_net::Control;
 use rustix::thread::Timespec;
 use serde::Deserialize;
@@ -181,6 +182,10 @@ impl Session {
             },
             "forget" if self.greeted && self.run.is_none() => match request.keys::<Forget>() {
                 Ok(forget) => return self.start(id, move |_, _| forget.execute()),
+                Err(error) => Err(error),
+            },
+            "versions" if self.greeted && self.run.is_none() => match request.keys::<Versions>() {
+                Ok(versions) => return self.start(id, move |_, stop| versions.execute(stop)),
                 Err(error) => Err(error),
             },
             "hold" if self.greeted && self.run.is_none() => match request.keys::<Hold>() {

@@ -4,6 +4,7 @@
 
 #![allow(missing_docs, reason = "the names in elephan/_native.pyi have docstrings there")]
 
+mod backup_versions;
 mod bpf;
 mod change_detection;
 mod congestion_controls;
@@ -32,6 +33,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
+    backup_versions::register(module)?;
     bpf::register(module)?;
     change_detection::register(module)?;
     copy_end::register(module)?;
