@@ -27,8 +27,13 @@ Band = tuple[float, float, float]
 """Low, middle, high: 90 % of what is to be expected lies between low and high."""
 
 BUDGET_S = 30.0
+ROUNDS = (0.4, 0.75, 1.0)
+"""Parts of the time after which the first round, the search for what keeps the limit, and all ends on a slow machine:
+what was simulated until then counts."""
 MARGIN = 0.5
-"""Standard errors by which a candidate's harm must stay within the limit."""
+"""Standard errors that are added to a candidate's harm beyond the limit."""
+TOLERANCE = 0.03
+"""Harm beyond the limit that counts as keeping it: what chance makes of few runs."""
 EQUAL = 0.02
 """Goodput within this share is equal: the candidate with less harm is taken."""
 SLACK = 0.08
@@ -87,19 +92,23 @@ def advise(
     plan = plan or plan_of(facts, bytes_to_copy, budget_s * workers)
     paths = drawn(facts, plan.draws, seed)
     usual = ordinary(ORDINARY)
-    race = Race(paths, plan.horizon, seed, workers, began + budget_s)
+    race = Race(paths, plan.horizon, seed, workers)
+    race.deadline = began + ROUNDS[0] * budget_s
     candidates = candidates_of(paths[0], free_of(facts, paths[0]), controls)[: plan.candidates]
     tell(f"{len(candidates)} candidates on {plan.first_draws} of {plan.draws} paths")
     race.beside([None, usual], range(plan.harm_draws))
     race.alone(candidates, range(plan.first_draws))
     ranked = sorted(candidates, key=lambda one: -race.of(one).goodput())
+    race.deadline = began + ROUNDS[1] * budget_s
     finalists = _finalists(race, ranked, usual, limit, plan)
     tell(f"{len(finalists)} candidates on all paths")
+    race.deadline = began + ROUNDS[2] * budget_s
     race.beside([None, usual, *finalists], range(plan.draws))
     race.alone(finalists, range(plan.draws))
     chosen, keeps = _chosen(race, finalists, ranked, usual, limit)
-    race.alone([chosen], range(plan.draws))
-    race.beside([chosen], range(plan.draws))
+    race.deadline = None
+    race.alone([chosen], range(plan.first_draws))
+    race.beside([chosen, None], range(plan.harm_draws))
     limits = limit.of(harm_of(list(race.nobody.beside.values()), list(race.of(usual).beside.values())))
     table = [_row(race, one, usual, limit) for one in sorted(race.runs, key=lambda one: -race.of(one).goodput())]
     goodput = _band(list(race.of(chosen).alone.values()), highest=paths[0].bound_bps)
@@ -159,7 +168,7 @@ def _chosen(
         value, error = race.excess(one, usual, limit)
         return value + MARGIN * min(error, 1.0) if one != usual or limit.share is not None else 0.0
 
-    keeping = [one for one in finalists if race.of(one).beside and excess(one) <= 0]
+    keeping = [one for one in finalists if race.of(one).beside and excess(one) <= TOLERANCE]
     if keeping:
         most = max(race.of(one).goodput() for one in keeping)
         equal = [one for one in keeping if race.of(one).goodput() >= (1 - EQUAL) * most]
@@ -171,7 +180,7 @@ def _chosen(
     if not known:
         return ranked[0], False
     best = min(known, key=excess)
-    return best, race.excess(best, usual, limit)[0] <= 0
+    return best, race.excess(best, usual, limit)[0] <= TOLERANCE
 
 
 def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str, Any]:

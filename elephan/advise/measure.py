@@ -40,6 +40,8 @@ SATURATED = 0.8
 FLOWS_MAX = 6.0
 FLOWS_USUAL = 2.5
 """Number of long flows beside a copy where the tests cannot tell (docs/results/advice.md)."""
+LOSS_KNOWN = 5.0
+"""High end of the line's loss, in times of the low one, up to which it tells how many flows it bounds."""
 DENSE_PPM = 900_000
 """Share of the line that the dense streams take, which tell a policer where its own test refuses."""
 DENSE_S = (0.25, 0.75)
@@ -261,13 +263,15 @@ def _facts(spent: Spent, rate: float) -> PathFacts:
     if between is not None:
         ranges["competing_bps"] = (max(0.0, rate - between[1]), max(0.0, rate - between[0]))
     others = value("loss", "loss")[0]
+    known = ranges.get("loss", (0.0, 1.0))
     flows, of_flows = flows_of(
         share=competing / rate,
         # What the flows hold: the empty path and its mean queue, packets.
         held=(rate / 8 * rtt_mean) / 1500,
         rtt_s=rtt_mean,
         loss=others or 0.0,
-        line_loss=loss,
+        # Two numbers that differ by less: many losses were seen.
+        line_loss=loss if known[1] < LOSS_KNOWN * max(known[0], 1e-12) else 0.0,
         rtt_rises=rtt_max - rtt > 0.05 * rtt + 20 * 12_000 / rate,
     )
     ranges["competing_flows"] = of_flows

@@ -1,0 +1,1 @@
+"""The advice on the kernel backend."""
