@@ -32,7 +32,7 @@ ROUNDS = (0.4, 0.75, 1.0)
 what was simulated until then counts."""
 MARGIN = 0.5
 """Standard errors that are added to a candidate's harm beyond the limit."""
-TOLERANCE = 0.03
+TOLERANCE = 0.01
 """Harm beyond the limit that counts as keeping it: what chance makes of few runs."""
 EQUAL = 0.02
 """Goodput within this share is equal: the candidate with less harm is taken."""
@@ -53,6 +53,14 @@ class Advice:
     limit: float
     """Largest harm that the operator takes, of the reference flow that it binds most."""
     limit_text: str
+    is_operators: bool = False
+    """The operator named the limit."""
+    rtt_s: float = 0.0
+    """RTT of the empty path, s."""
+    queue_s: float = 0.0
+    """Time that a full queue takes to empty, s."""
+    loss: float = 0.0
+    """Loss of the path by itself."""
     keeps_limit: bool = True
     """False: no candidate does; this is the one with the least harm."""
     reasons: list[str] = field(default_factory=list)
@@ -119,6 +127,10 @@ def advise(
         harm=harms,
         limit=max(limits),
         limit_text=limit.text,
+        is_operators=harm_limit is not None,
+        rtt_s=facts.rtt_s,
+        queue_s=facts.queue_bytes * 8 / facts.rate_bps,
+        loss=facts.loss,
         keeps_limit=keeps,
         table=[row for row in table if row["goodput_bps"] > 0],
         scenario=scenario_of(facts, chosen),

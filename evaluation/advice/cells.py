@@ -25,6 +25,8 @@ NO_LOSS = 0.25
 """Share of the paths without loss; half of the others lose in bursts."""
 POLICED = 0.15
 """Share of the paths with a policer."""
+SHARED = 0.5
+"""Share of the policers that others pass too."""
 RENO = 0.3
 """Share of the competing flows that are Reno; the others are CUBIC."""
 COPY_S = 600.0
@@ -84,7 +86,8 @@ def _cell(seed: int, index: int) -> Cell:
     policed = rate * chance.uniform(0.1, 0.8) if chance.random() < POLICED else None
     bucket = policed / 8 * chance.uniform(0.02, 0.2) if policed else None
     others = tuple("reno" if chance.random() < RENO else "cubic" for _ in range(chance.randint(0, FLOWS_MAX)))
-    path = Path(rate, rtt, loss, burst if loss else 1.0, queue * rate * rtt / 8, policed, bucket, others)
+    shared = policed is not None and chance.random() < SHARED
+    path = Path(rate, rtt, loss, burst if loss else 1.0, queue * rate * rtt / 8, policed, bucket, shared, others)
     return Cell(index, chance.randrange(1 << 31), path)
 
 
