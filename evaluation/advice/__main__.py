@@ -59,8 +59,8 @@ def run(seed: int, count: int, workers: int, judge: Callable[[cells.Cell], dict[
 
     with ThreadPoolExecutor(workers) as pool:
         missing = [cell for cell in cells.drawn(seed, count) if cell.index not in done]
-        # The cheap ones first: many are judged when time runs out, and the page says up to which cost.
-        list(pool.map(one, sorted(missing, key=cells.cost)))
+        # The dearest last: time runs out, and the page says up to which cost all were judged.
+        list(pool.map(one, sorted(missing, key=lambda cell: (cells.cost(cell) > cells.DEAR, cell.index))))
 
 
 def main() -> int:

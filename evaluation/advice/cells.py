@@ -56,6 +56,8 @@ PACKETS = 80_000.0
 `LEAST_RTTS` round trips."""
 LONGEST_S = 8.0
 LEAST_RTTS = 25.0
+DEAR = 400_000.0
+"""Packets of a run from which on a cell is judged after all others."""
 
 
 def horizon(cell: Cell) -> Horizon:
