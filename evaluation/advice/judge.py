@@ -16,11 +16,11 @@ from elephan.advise.simulation import Horizon, Path, simulate
 from elephan.errors import RunError
 from evaluation.advice.cells import LONGEST_S, PACKETS, Cell, cost, facts_of, horizon
 
-SEEDS = 3
+SEEDS = 2
 """Runs of a candidate's goodput; of its harm: `HARM_SEEDS`."""
-HARM_SEEDS = 5
-CORE_SECONDS = 30.0
-"""Time that the advice may simulate, of one core at the planned speed."""
+HARM_SEEDS = 4
+CORE_SECONDS = 10.0
+"""Time that the advice may simulate, of one core at the planned speed: a part of what the command has."""
 FIXED = {
     "cubic x1": ordinary(1),
     "cubic x4": ordinary(4),
