@@ -38,6 +38,8 @@ EQUAL = 0.02
 """Goodput within this share is equal: the candidate with less harm is taken."""
 SLACK = 0.08
 """Harm beyond the limit, on few paths, with which a candidate still goes to the last round."""
+NEAR_NOTHING = 0.05
+"""Part of the middle goodput that counts as nothing: its logarithm would make the band endless."""
 T90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78)
 """Student's t of 90 % of both sides, by degrees of freedom from 1 on."""
 
@@ -213,9 +215,9 @@ def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str
 def _band(values: Sequence[float], highest: float) -> Band:
     """Return the interval in which 90 % of further values lie, of values whose logarithm is normal; at most `highest`.
     """
-    kept = [max(1.0, value) for value in values] or [1.0]
+    middle = max(1.0, statistics.median(values or [1.0]))
+    kept = [max(NEAR_NOTHING * middle, value) for value in values]
     logs = [math.log(value) for value in kept]
-    middle = statistics.median(kept)
     if len(kept) < 2:
         return middle / 2, middle, min(highest, middle * 2)
     half = _half(logs)

@@ -33,8 +33,10 @@ POLICER_S = 0.6
 QUEUE_BDP = 4.0
 """Longest burst that fills the queue, in bandwidth-delay products."""
 PACKETS_BYTES = (200, 1500)
-IDLE = 0.07
+IDLE = 0.1
 """Others' share of the line below which the path counts as idle: the error of the available bandwidth."""
+BIAS = 0.05
+"""Share of the line that is taken off others' before their number is told: the usual error of the same."""
 SATURATED = 0.8
 """Their share from which on they take all that they can get."""
 FLOWS_MAX = 6.0
@@ -310,8 +312,8 @@ def flows_of(
 
     if share < SATURATED and line_loss > 0 and not rtt_rises:
         # Their own losses bound them: how many would take this share.
-        found = number(line_loss)
-        return max(1.0, min(FLOWS_MAX, found)), (max(0.5, found / 2), max(1.0, min(FLOWS_MAX, 2 * found)))
+        found = (share - BIAS) / share * number(line_loss)
+        return max(1.0, min(FLOWS_MAX, found)), (min(FLOWS_MAX, found / 2), max(1.0, min(FLOWS_MAX, 2 * found)))
     if loss <= 0:
         return FLOWS_USUAL, (1.0, FLOWS_MAX)
     # Losses of a stream in a queue that overflows now and then are no fair sample of the flows' own.

@@ -148,10 +148,11 @@ def _cost(cells: Cells) -> str:
     advise = sorted(one["cpu_s"]["advise"] for one in cells)
     runs = sorted(one["advice"]["simulated"]["runs"] for one in cells)
     middle, most = len(cells) // 2, len(cells) - 1
+    shown = [f"{value:.1f} s" for value in (advise[middle], advise[most])]
     return fill(
         f"Measuring takes {seconds[middle]:.1f} s in the median and {seconds[most]:.1f} s at most, "
         f"{shares[middle]:.2%} and at most {shares[most]:.2%} of a copy of 600 s at the line's rate. The simulation of "
-        f"an advice: {runs[middle]} runs, {advise[middle]:.1f} s of one core in the median, {advise[most]:.1f} s at most."
+        f"an advice: {runs[middle]} runs, {shown[0]} of one core in the median, {shown[1]} at most."
     )
 
 
