@@ -39,6 +39,8 @@ MODULES = {
     "measure": "measure",
     "diagnose": "diagnose",
     "advise": "advise",
+    "copy": "copy",
+    "backup": "backup",
     "monitor": "monitor",
     "web": "web",
 }
