@@ -46,7 +46,7 @@ T90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78)
 
 @dataclass(frozen=True)
 class Advice:
-    """What to copy with, and why."""
+    """The way to copy that is proposed, its forecast and its reasons."""
 
     candidate: Candidate
     goodput_bps: Band
@@ -188,7 +188,7 @@ def _chosen(
         equal = [one for one in keeping if race.of(one).goodput() >= (1 - EQUAL) * most]
         return min(equal, key=lambda one: (excess(one), one.streams)), True
     if limit.share is None and usual in ranked:
-        # What ordinary flows do is the limit itself.
+        # The harm of ordinary flows is the limit itself.
         return usual, True
     known = [one for one in ranked if race.of(one).beside]
     if not known:

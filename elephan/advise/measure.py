@@ -268,7 +268,7 @@ def _facts(spent: Spent, rate: float) -> PathFacts:
     known = ranges.get("loss", (0.0, 1.0))
     flows, of_flows = flows_of(
         share=competing / rate,
-        # What the flows hold: the empty path and its mean queue, packets.
+        # Held by the flows: the empty path and its mean queue, packets.
         held=(rate / 8 * rtt_mean) / 1500,
         rtt_s=rtt_mean,
         loss=others or 0.0,
