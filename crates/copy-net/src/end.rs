@@ -1,9 +1,17 @@
 //! One end of a copy, from its specification to its report.
 
-use crate::error::{CopyError, ErrorKind};
-use copy::{EndReport, EndSpec, Event, Steering};
-use std::sync::atomic::AtomicBool;
-use std::sync::Mutex;
+use crate::check;
+use crate::destination::Destination;
+use crate::error::CopyError;
+use crate::meeting::{Greeting, Meeting};
+use crate::receiver::Receiver;
+use crate::sender::Sender;
+use crate::session::Session;
+use crate::source::SourceTree;
+use copy::{hex, EndReport, EndSpec, Event, Role, Steering};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, OnceLock};
 
 /// What another thread may do with a copy that runs.
 #[derive(Debug, Default)]
@@ -18,8 +26,64 @@ pub struct Control {
 /// journal is synced; `told` is called on the calling thread.
 ///
 /// # Errors
-/// See [`ErrorKind`]. A file that cannot be copied is no error: it is a fault of the report.
+/// See [`crate::ErrorKind`]. A file that cannot be copied is no error: it is a fault of the report.
 pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -> Result<EndReport, CopyError> {
-    let _ = (spec, control, told);
-    Err(CopyError { kind: ErrorKind::Io, text: "not written yet".into() })
+    let token = check::check(spec)?;
+    let begin_ns = path_net::monotonic_ns();
+    let (events, told_events) = channel();
+    let session = Session::new(events);
+    let meeting = Meeting { spec, control, session: &session, token };
+    let (root, manifest) = match spec.role {
+        Role::Send => {
+            let tree = SourceTree::open(&spec.sources, &spec.options)?;
+            let shape = tree.shape();
+            let sender = Sender::new(&session, spec, tree)?;
+            let user = OnceLock::new();
+            meeting.run(&user, Some(shape), |_| Ok((sender, 0)), &told_events, told)?;
+            match user.into_inner() {
+                Some(sender) => sender.close(session.is_done())?,
+                None => Default::default(),
+            }
+        }
+        Role::Receive => {
+            let place = OnceLock::new();
+            let user = OnceLock::new();
+            let open = |greeting: &Greeting| {
+                let name = spec.destination.as_deref().unwrap_or_default();
+                let destination = Destination::open(name, greeting.shape, &spec.options, &spec.copy)?;
+                let receiver = Receiver::new(&session, spec, place.get_or_init(|| destination))?;
+                let resumed = receiver.resumed_files();
+                Ok((receiver, resumed))
+            };
+            meeting.run(&user, None, open, &told_events, told)?;
+            let closed = match user.into_inner() {
+                Some(receiver) => receiver.close(session.is_done())?,
+                None => Default::default(),
+            };
+            if let (true, Some(destination)) = (session.is_done(), place.into_inner()) {
+                destination.clear();
+            }
+            closed
+        }
+    };
+    if let (false, Some(error)) = (session.is_done(), session.error()) {
+        return Err(error);
+    }
+    let counters = &session.counters;
+    let (faults, faults_more) = session.faults();
+    Ok(EndReport {
+        root: hex(&root),
+        entries: counters.entries.load(Relaxed),
+        files: counters.files_done.load(Relaxed),
+        bytes: counters.whole_bytes.load(Relaxed),
+        sent_bytes: counters.sent_bytes.load(Relaxed),
+        reused_bytes: counters.reused_bytes.load(Relaxed),
+        retries: counters.retries.load(Relaxed),
+        faults,
+        faults_more,
+        removed: counters.removed.load(Relaxed),
+        seconds: (path_net::monotonic_ns() - begin_ns) as f64 / 1e9,
+        cpu_s: counters.cpu_ns.load(Relaxed) as f64 / 1e9,
+        manifest,
+    })
 }

@@ -3,8 +3,45 @@
 //! **Invariant: what the protocol decides is decided in `copy`; no path outside of the destination is opened, and what
 //! is acknowledged was synced before.**
 
+mod beneath;
+mod check;
+mod control;
+mod destination;
+mod device;
 mod end;
 mod error;
+mod exclude;
+mod forget;
+mod journal_file;
+mod keys;
+mod links;
+mod manifest_file;
+mod meeting;
+mod names;
+mod page_cache;
+mod quic_streams;
+mod receiver;
+mod scan;
+mod sender;
+mod session;
+mod source;
+mod tcp;
+mod tls;
+mod transport;
+mod transports;
+mod verify;
+mod versions;
+mod xattr;
 
+pub use destination::{copy_state, user_state_folder, Base, Closed, Destination, Existing, Part};
 pub use end::{run_end, Control};
 pub use error::{CopyError, ErrorKind};
+pub use forget::forget;
+pub use journal_file::JournalFile;
+pub use keys::{draw_keys, CopyKeys};
+pub use names::is_full;
+pub use scan::{scan, ScanSpec, Scanned};
+pub use source::{SourceFile, SourceFiles, SourceTree};
+pub use transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};
+pub use verify::{verify, Difference, Verified, VerifySpec};
+pub use versions::VersionsRequest;

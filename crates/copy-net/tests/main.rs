@@ -1,1 +1,11 @@
 //! Tests of the crate `copy-net`.
+
+mod destination;
+mod folders;
+mod journal;
+mod local_copy;
+mod races;
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
+mod source;
+mod versions;

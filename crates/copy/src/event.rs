@@ -51,7 +51,7 @@ pub enum Event {
         streams: Vec<StreamProgress>,
     },
     /// A file was left out, and the copy goes on.
-    Fault(crate::FileFault),
+    Fault(crate::report::FileFault),
     /// A stream was lost and is made again, or a chunk came damaged and is sent again.
     Retry {
         /// Why, in one line.

@@ -36,5 +36,7 @@ mod scoreboard;
 pub mod segment;
 mod stats;
 
-pub use endpoint::{CwndReduction, Endpoint, State, Train};
+pub use endpoint::{pacing_rate, CwndReduction, Endpoint, State, Train};
+pub use recovery::{prr_window, PrrStep};
+pub use rtt::RttEstimator;
 pub use stats::Stats;

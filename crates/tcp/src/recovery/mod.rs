@@ -6,3 +6,5 @@ mod rack;
 pub(crate) mod rack_state;
 mod sack;
 mod undo;
+
+pub use prr::{prr_window, PrrStep};

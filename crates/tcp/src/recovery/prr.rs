@@ -4,7 +4,37 @@ use crate::config::Recovery;
 use crate::consts::ecn;
 use crate::endpoint::ack_state::flag;
 use crate::endpoint::Endpoint;
-use congestion::{CaEvent, CaState, INFINITE_SSTHRESH};
+use congestion::{CaEvent, CaState, CcSock, INFINITE_SSTHRESH};
+
+/// Progress of a reduction when an ACK has come, segments.
+#[derive(Clone, Copy, Debug)]
+pub struct PrrStep {
+    /// Delivered since it began, this ACK's among them.
+    pub delivered: u32,
+    /// Sent since it began.
+    pub out: u32,
+    /// Delivered by this ACK.
+    pub acked_sacked: u32,
+    /// Nothing more was lost: below ssthresh the window may grow as in slow start.
+    pub speeds_up: bool,
+}
+
+/// The window during a proportional reduction (RFC 6937; Linux tcp_cwnd_reduction), segments. `prior_cwnd` is not 0.
+#[inline]
+pub fn prr_window(s: &CcSock, step: PrrStep) -> u32 {
+    let flight = i64::from(s.in_flight());
+    let delta = i64::from(s.snd_ssthresh) - flight;
+    let (delivered, out) = (i64::from(step.delivered), i64::from(step.out));
+    let count = if delta < 0 {
+        let dividend = u64::from(s.snd_ssthresh) * u64::from(step.delivered) + u64::from(s.prior_cwnd) - 1;
+        (dividend / u64::from(s.prior_cwnd)) as i64 - out
+    } else {
+        let grow = (delivered - out).max(i64::from(step.acked_sacked)) + i64::from(step.speeds_up);
+        grow.min(delta)
+    };
+    // The fast retransmit itself goes.
+    (flight + count.max(i64::from(step.out == 0))).max(1) as u32
+}
 
 impl Endpoint {
     /// Start of an episode (tcp_init_cwnd_reduction).
@@ -34,24 +64,15 @@ impl Endpoint {
             return;
         }
         self.prr_delivered += acked_sacked;
-        let s = self.cc.sock();
-        let flight = i64::from(s.in_flight());
-        let delta = i64::from(s.snd_ssthresh) - flight;
-        let (delivered, out) = (i64::from(self.prr_delivered), i64::from(self.prr_out));
-        let mut count = if delta < 0 {
-            let dividend = u64::from(s.snd_ssthresh) * u64::from(self.prr_delivered) + u64::from(s.prior_cwnd) - 1;
-            (dividend / u64::from(s.prior_cwnd)) as i64 - out
-        } else {
-            let mut grow = (delivered - out).max(i64::from(acked_sacked));
+        let step = PrrStep {
+            delivered: self.prr_delivered,
+            out: self.prr_out,
+            acked_sacked,
             // Slow start below ssthresh only while the retransmissions arrive (Linux's PRR-SSRB heuristic).
-            if f & flag::SND_UNA_ADVANCED != 0 && newly_lost == 0 {
-                grow += 1;
-            }
-            grow.min(delta)
+            speeds_up: f & flag::SND_UNA_ADVANCED != 0 && newly_lost == 0,
         };
-        // The fast retransmit itself goes.
-        count = count.max(i64::from(self.prr_out == 0));
-        self.sock().snd_cwnd = (flight + count).max(1) as u32;
+        let window = prr_window(self.cc.sock(), step);
+        self.sock().snd_cwnd = window;
     }
 
     /// End of an episode (tcp_end_cwnd_reduction).

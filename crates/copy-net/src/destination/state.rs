@@ -1,0 +1,166 @@
+//! State folder of a copy: parts and journal on the destination's file system, locked against other processes.
+
+use super::metadata;
+use crate::beneath::is_name;
+use crate::error::{CopyError, ErrorKind};
+use crate::names::{is_full, words, STATE_NAME};
+use crate::xattr::Of;
+use rustix::fs::{flock, fstat, mkdirat, openat, statx, AtFlags, FlockOperation, Mode, OFlags, RawDir, StatxFlags};
+use rustix::io::Errno;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+const LOCK_NAME: &str = "lock";
+
+/// An open and locked state folder.
+pub(super) struct State {
+    folder: OwnedFd,
+    path: PathBuf,
+    /// File system and mount, which a rename does not leave.
+    mount: Mount,
+    /// The lock goes with the descriptor, also when the process is killed.
+    _lock: OwnedFd,
+    /// The folder that holds `.elephan-copy`; for a block device the user's own state folder.
+    above: OwnedFd,
+    /// Name of this copy.
+    name: String,
+}
+
+/// Two entries with the same can be renamed into each other's folder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mount {
+    device: (u32, u32),
+    /// Absent before Linux 5.8.
+    id: Option<u64>,
+}
+
+/// The mount that a descriptor is on.
+pub(super) fn mount_of(fd: BorrowedFd<'_>) -> io::Result<Mount> {
+    let wanted = StatxFlags::TYPE | StatxFlags::MNT_ID;
+    let found = statx(fd, "", AtFlags::EMPTY_PATH, wanted)?;
+    let known = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    Ok(Mount { device: (found.stx_dev_major, found.stx_dev_minor), id: known.then_some(found.stx_mnt_id) })
+}
+
+impl State {
+    /// Opens `.elephan-copy/COPY` in `above`, of which `path` is the path.
+    pub(super) fn open(above: OwnedFd, path: &Path, copy: &str) -> Result<State, CopyError> {
+        if !is_name(copy.as_bytes()) || copy == LOCK_NAME {
+            let text = format!("copy: {copy:?} is no name; it has 32 hex digits");
+            return Err(CopyError { kind: ErrorKind::Input, text });
+        }
+        let path = path.join(STATE_NAME).join(copy);
+        let failed = |error: io::Error| CopyError {
+            kind: if is_full(&error) { ErrorKind::Full } else { ErrorKind::Io },
+            text: format!("state folder {}: {}", path.display(), words(&error)),
+        };
+        // Another process may remove the folder that it has just done with; so again, until it is ours.
+        for _ in 0..100 {
+            let all = sub_folder(above.as_fd(), STATE_NAME).map_err(failed)?;
+            let folder = match sub_folder(all.as_fd(), copy) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other.map_err(failed)?,
+            };
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let lock = match openat(&folder, LOCK_NAME, flags, Mode::RUSR | Mode::WUSR) {
+                Err(Errno::NOENT) => continue,
+                other => other.map_err(|error| failed(error.into()))?,
+            };
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let text = format!("another process runs this copy: it has locked {}", path.display());
+                    return Err(CopyError { kind: ErrorKind::Busy, text });
+                }
+                Err(error) => return Err(failed(error.into())),
+            }
+            if fstat(&lock).map_err(|error| failed(error.into()))?.st_nlink == 0 {
+                continue;
+            }
+            for changed in [&folder, &all, &above] {
+                rustix::fs::fsync(changed).map_err(|error| failed(error.into()))?;
+            }
+            let mount = mount_of(folder.as_fd()).map_err(failed)?;
+            return Ok(State { folder, path, mount, _lock: lock, above, name: copy.to_owned() });
+        }
+        Err(failed(io::Error::other("it is removed again and again")))
+    }
+
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn mount(&self) -> Mount {
+        self.mount
+    }
+
+    /// Removes the folder and all in it; the lock goes last.
+    pub(super) fn remove(self) {
+        let before = fstat(&self.above);
+        let mut names = vec![];
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut entries = RawDir::new(&self.folder, &mut buffer);
+        while let Some(Ok(entry)) = entries.next() {
+            names.push(entry.file_name().to_owned());
+        }
+        let lock = std::ffi::CString::new(LOCK_NAME).unwrap_or_default();
+        for name in names.iter().filter(|name| **name != lock).chain([&lock]) {
+            let _ = rustix::fs::unlinkat(&self.folder, name.as_c_str(), AtFlags::empty());
+        }
+        if let Ok(all) = sub_folder(self.above.as_fd(), STATE_NAME) {
+            let _ = rustix::fs::unlinkat(&all, self.name.as_str(), AtFlags::REMOVEDIR);
+        }
+        // Fails while there are states of other copies.
+        let _ = rustix::fs::unlinkat(&self.above, STATE_NAME, AtFlags::REMOVEDIR);
+        // The destination has got its time from the sources; that of a folder of others cannot be set.
+        if let Ok(before) = before {
+            let _ = metadata::set_time(Of::Fd(self.above.as_fd()), metadata::stamp(&before));
+        }
+    }
+}
+
+/// Opens the folder `name`, makes it if need be. Unfinished files are for the user alone: 0700.
+fn sub_folder(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+    match mkdirat(above, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(above, name, flags, Mode::empty())?)
+}
+
+/// Folder of this user for states that outlive a copy (manifests, the sender's journal), and for copies to block devices:
+/// `$XDG_STATE_HOME/elephan/copies`, or below `~/.local/state`. It is made.
+///
+/// # Errors
+/// `Io`: no home folder, or not to be written.
+pub fn user_state_folder() -> Result<PathBuf, CopyError> {
+    // The specification of XDG base directories: relative paths are to be ignored.
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let Some(state) = state.or_else(|| home.map(|home| home.join(".local/state"))) else {
+        let text = "neither XDG_STATE_HOME nor HOME is set to an absolute path".to_owned();
+        return Err(CopyError { kind: ErrorKind::Io, text });
+    };
+    let path = state.join("elephan/copies");
+    std::fs::create_dir_all(&path)
+        .map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {}", path.display(), words(&error)) })?;
+    Ok(path)
+}
+
+/// Folder of this user for the state of one copy that outlives it: the sender's journal, the manifests. It is made.
+///
+/// # Errors
+/// As [`user_state_folder`].
+pub fn copy_state(copy: &str) -> Result<PathBuf, CopyError> {
+    let path = user_state_folder()?.join(copy);
+    std::fs::create_dir_all(&path)
+        .map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {}", path.display(), words(&error)) })?;
+    Ok(path)
+}

@@ -1,0 +1,147 @@
+//! A destination, opened and locked, and where entries go in it.
+
+use super::durable::Durable;
+use super::metadata::Rules;
+use super::part::Home;
+use super::part_names::path_hash;
+use super::place::Place;
+use super::state::{mount_of, user_state_folder, State};
+use crate::beneath::{is_name, Beneath};
+use crate::error::{CopyError, ErrorKind};
+use crate::exclude::Exclude;
+use crate::names::{fault, io_error, words, STATE_NAME};
+use copy::{CopyOptions, Entry, FaultKind, FileFault, SourcesShape};
+use rustix::fs::{openat, Mode, OFlags, CWD};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// A folder, file name or block device that a copy goes to. All methods may be called by many threads at once.
+pub struct Destination {
+    pub(super) place: Place,
+    pub(super) state: State,
+    pub(super) durable: Durable,
+    pub(super) rules: Rules,
+    pub(super) shape: SourcesShape,
+    pub(super) checksum: bool,
+    pub(super) exclude: Exclude,
+    /// The older version.
+    pub(super) older: Option<Beneath>,
+    /// For `mirror`: hashes of the entries' paths.
+    pub(super) expected: Option<Mutex<Vec<u64>>>,
+    /// Folders that get their metadata at the end.
+    pub(super) folders: Mutex<Vec<Entry>>,
+    /// As the user wrote it.
+    pub(super) shown: String,
+}
+
+impl Destination {
+    /// Opens the destination, makes its folder (the last component alone) and the state folder, and locks this copy
+    /// against other processes.
+    ///
+    /// # Errors
+    /// `Busy`: another process runs this copy. `Input`: the destination is no folder, or a device that is in use. `Io`.
+    pub fn open(
+        destination: &str,
+        shape: SourcesShape,
+        options: &CopyOptions,
+        copy: &str,
+    ) -> Result<Destination, CopyError> {
+        let place = Place::find(destination, shape)?;
+        let older = options.link_to.as_deref().map(open_older).transpose()?;
+        let exclude = Exclude::new(&options.exclude)?;
+        let state = match &place {
+            Place::Folder { root, path, .. } => {
+                let above = root.listed(&[]).map_err(|error| io_error(destination, &error))?;
+                State::open(above, path, copy)?
+            }
+            Place::Device { .. } => {
+                let path = user_state_folder()?;
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let above = openat(CWD, &path, flags, Mode::empty());
+                State::open(above.map_err(|error| io_error(destination, &error.into()))?, &path, copy)?
+            }
+        };
+        let durable = Durable::new(state.folder());
+        let mirror = options.mirror && shape == SourcesShape::Tree;
+        Ok(Destination {
+            place,
+            state,
+            durable,
+            rules: Rules::new(options),
+            shape,
+            checksum: options.checksum,
+            exclude,
+            older,
+            expected: mirror.then(Mutex::default),
+            folders: Mutex::default(),
+            shown: destination.to_owned(),
+        })
+    }
+
+    /// Parts and the receiver's journal are here, on the destination's file system.
+    pub fn state_folder(&self) -> &Path {
+        self.state.path()
+    }
+
+    /// Removes the state folder, with parts and journal: the copy is done. Call it last.
+    pub fn clear(self) {
+        self.state.remove();
+    }
+
+    /// The error for a full disk, with bytes that are free and those that are `needed` still.
+    pub fn full(&self, needed: u64) -> CopyError {
+        let free = rustix::fs::fstatvfs(self.state.folder()).map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+        let free = free.map_or_else(|_| "unknown".to_owned(), |bytes| bytes.to_string());
+        let text = format!(
+            "the disk of {} is full: {needed} more bytes are needed, {free} are free; the same command goes on",
+            self.shown
+        );
+        CopyError { kind: ErrorKind::Full, text }
+    }
+
+    /// Path of an entry below the destination.
+    pub(super) fn path_of(&self, entry: &Entry) -> Result<Vec<Vec<u8>>, FileFault> {
+        let refused = entry.path.iter().find(|name| !is_name(name) || name.as_slice() == STATE_NAME.as_bytes());
+        if let Some(name) = refused {
+            let reason = format!("a name {:?} is not written", String::from_utf8_lossy(name));
+            return Err(fault(&entry.path, FaultKind::Unwritable, reason));
+        }
+        match &self.place {
+            Place::Folder { .. } if self.shape != SourcesShape::Tree && entry.path.len() != 1 => {
+                Err(fault(&entry.path, FaultKind::Unwritable, "the sender spoke of one file"))
+            }
+            Place::Folder { name: Some(name), .. } => Ok(vec![name.clone()]),
+            _ => Ok(entry.path.clone()),
+        }
+    }
+
+    /// Where a part lies whose file goes to `folder`, and that place opened.
+    pub(super) fn home(&self, folder: &[Vec<u8>]) -> io::Result<(Home, OwnedFd)> {
+        let Place::Folder { root, .. } = &self.place else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let fd = root.folder(folder)?;
+        match mount_of(fd.as_fd())? == self.state.mount() {
+            true => Ok((Home::State, self.state.folder().try_clone_to_owned()?)),
+            false => Ok((Home::Beside, fd)),
+        }
+    }
+
+    /// Notes for `mirror` that the sources have this path.
+    pub(super) fn expect(&self, path: &[Vec<u8>]) {
+        if let Some(expected) = &self.expected {
+            expected.lock().unwrap_or_else(PoisonError::into_inner).push(path_hash(path));
+        }
+    }
+}
+
+fn open_older(path: &str) -> Result<Beneath, CopyError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat(CWD, path, flags, Mode::empty()) {
+        Ok(fd) => Ok(Beneath::new(fd)),
+        Err(error) => Err(CopyError {
+            kind: ErrorKind::Input,
+            text: format!("link_to {path:?}: {}; it is the folder of an older version", words(&error.into())),
+        }),
+    }
+}

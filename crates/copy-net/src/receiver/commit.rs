@@ -1,0 +1,338 @@
+//! Commits: what is written is synced, then noted in the journal, then acknowledged; whole files get their names.
+
+use super::{Commit, ReceiveFile, Receiver, Written};
+use crate::destination::Part;
+use crate::error::{CopyError, ErrorKind};
+use crate::session::{lock, wait, GLANCE};
+use copy::{FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Written bytes that make a commit due.
+const COMMIT_BYTES: u64 = 256 << 20;
+/// Age of the oldest chunk that makes a commit due.
+const COMMIT_NS: u64 = 1_000_000_000;
+/// Between two commits while nothing is wanted: a line that is slower than the disk is no reason to sync each file.
+const IDLE_NS: u64 = 100_000_000;
+
+/// One commit's work.
+#[derive(Default)]
+struct Batch {
+    records: Vec<u8>,
+    chunks: Vec<Written>,
+    whole: Vec<Arc<ReceiveFile>>,
+}
+
+impl Receiver<'_> {
+    /// All chunks are here and the sender has told the file's hash: it can be finished, if the hashes agree.
+    pub(super) fn check_whole(&self, file: &Arc<ReceiveFile>) {
+        {
+            let mut inner = lock(&file.inner);
+            let Some(told) = inner.told else { return };
+            if inner.is_whole || inner.is_gone || inner.hashes.missing() > 0 {
+                return;
+            }
+            if inner.hashes.file_hash() != Some(told) {
+                inner.told = None;
+                drop(inner);
+                let (number, generation) = (file.number, file.generation);
+                self.session.say(&Message::Mismatch { number, generation });
+                return;
+            }
+            inner.is_whole = true;
+        }
+        let mut commit = lock(&self.commit);
+        if commit.chunks.is_empty() && commit.whole.is_empty() {
+            commit.since_ns = path_net::monotonic_ns();
+        }
+        commit.whole.push(file.clone());
+        drop(commit);
+        self.commit_ready.notify_one();
+    }
+
+    /// Commits until the copy is over.
+    pub fn run_commits(&self) {
+        let mut is_closed = false;
+        while let Some(batch) = self.next_batch() {
+            if !batch.chunks.is_empty() || !batch.whole.is_empty() {
+                if let Err(error) = self.commit(batch) {
+                    self.session.fail(error);
+                }
+                let mut commit = lock(&self.commit);
+                commit.is_busy = false;
+                commit.last_ns = path_net::monotonic_ns();
+                self.commit_done.notify_all();
+            }
+            if !is_closed && self.is_all_concluded() {
+                is_closed = true;
+                self.finish_copy();
+            }
+        }
+    }
+
+    fn is_all_concluded(&self) -> bool {
+        let mut state = lock(&self.state);
+        self.tell_concluded(&mut state);
+        state.manifest.as_ref().is_some_and(|rows| state.end == Some(rows.concluded()))
+    }
+
+    /// Waits for a commit to be due, or for a moment; None: the copy is over.
+    fn next_batch(&self) -> Option<Batch> {
+        let is_idle = {
+            let state = lock(&self.state);
+            (state.wanted_chunks == 0, state.end.is_some())
+        };
+        let mut commit = lock(&self.commit);
+        if self.session.is_over() {
+            return None;
+        }
+        if !self.is_due(&commit, is_idle) {
+            let pause =
+                if commit.chunks.is_empty() && commit.whole.is_empty() { GLANCE } else { Duration::from_millis(20) };
+            commit = wait(&self.commit_ready, commit, pause);
+            if !self.is_due(&commit, is_idle) {
+                return Some(Batch::default());
+            }
+        }
+        commit.is_busy = true;
+        commit.bytes = 0;
+        Some(Batch {
+            records: std::mem::take(&mut commit.records),
+            chunks: std::mem::take(&mut commit.chunks),
+            whole: std::mem::take(&mut commit.whole),
+        })
+    }
+
+    fn is_due(&self, commit: &Commit, (nothing_wanted, has_end): (bool, bool)) -> bool {
+        if commit.chunks.is_empty() && commit.whole.is_empty() {
+            return false;
+        }
+        let now_ns = path_net::monotonic_ns();
+        commit.bytes >= COMMIT_BYTES
+            || commit.open_parts >= self.parts_max / 2
+            || now_ns - commit.since_ns >= COMMIT_NS
+            || nothing_wanted && (has_end || now_ns - commit.last_ns >= IDLE_NS)
+    }
+
+    fn commit(&self, mut batch: Batch) -> Result<(), CopyError> {
+        let mut parts: BTreeMap<u64, (Arc<ReceiveFile>, Arc<Part>)> = BTreeMap::new();
+        for file in batch.chunks.iter().map(|written| &written.file).chain(&batch.whole) {
+            if let Some(part) = lock(&file.inner).part.clone() {
+                parts.entry(file.number).or_insert_with(|| (file.clone(), part));
+            }
+        }
+        if self.options.verify_read {
+            let whole: Vec<&Part> =
+                batch.whole.iter().filter_map(|file| parts.get(&file.number)).map(|(_, part)| &**part).collect();
+            self.sync(&whole)?;
+            batch.whole.retain(|file| match parts.get(&file.number) {
+                Some((_, part)) => self.is_as_written(file, part, &mut batch.records),
+                None => false,
+            });
+        }
+        // Size and metadata first: one sync makes them durable with the data.
+        let mut metadata = BTreeMap::new();
+        batch.whole.retain(|file| {
+            let Some((_, part)) = parts.get(&file.number) else { return false };
+            match self.destination.seal(part, &file.entry) {
+                Ok(fault) => {
+                    metadata.extend(fault.map(|fault| (file.number, fault.reason)));
+                    true
+                }
+                Err(fault) => {
+                    parts.remove(&file.number);
+                    self.unwritable(file, fault.kind, fault.reason);
+                    false
+                }
+            }
+        });
+        let all: Vec<&Part> = parts.values().map(|(_, part)| &**part).collect();
+        self.sync(&all)?;
+        let bytes = self.note(&mut batch)?;
+        for written in &batch.chunks {
+            let mut inner = lock(&written.file.inner);
+            inner.durable += 1;
+            if written.file.plan.count() > 1 {
+                if let Some(part) = &inner.part {
+                    let begin = written.file.plan.begin(written.chunk);
+                    part.release(begin, begin + written.file.plan.length(written.chunk));
+                }
+            }
+        }
+        drop(parts);
+        self.session.counters.durable_bytes.fetch_add(bytes, Relaxed);
+        self.finish_files(&batch.whole, &mut metadata);
+        let frames = lock(&self.streams).iter().map(|(&id, frames)| (id, frames.load(Relaxed))).collect();
+        self.tell_concluded(&mut lock(&self.state));
+        let bytes = self.session.counters.durable_bytes.load(Relaxed);
+        self.session.say(&Message::Durable { bytes, frames });
+        Ok(())
+    }
+
+    fn sync(&self, parts: &[&Part]) -> Result<(), CopyError> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        self.destination.sync(parts).map_err(|error| self.disk_error(&error, "sync"))
+    }
+
+    fn disk_error(&self, error: &std::io::Error, what: &str) -> CopyError {
+        if crate::names::is_full(error) {
+            return self.destination.full(lock(&self.state).wanted_bytes);
+        }
+        let folder = self.destination.state_folder().display();
+        CopyError { kind: ErrorKind::Io, text: format!("{folder}: {what}: {error}") }
+    }
+
+    /// Notes the chunks in the journal, durably; returns their bytes.
+    fn note(&self, batch: &mut Batch) -> Result<u64, CopyError> {
+        let mut by_file: BTreeMap<FileKey, Vec<(u64, copy::ChunkHash)>> = BTreeMap::new();
+        let mut bytes = 0;
+        for written in &batch.chunks {
+            if !lock(&written.file.inner).is_gone {
+                by_file.entry(written.file.key).or_default().push((written.chunk, written.hash));
+                bytes += written.file.plan.length(written.chunk);
+            }
+        }
+        let mut records = std::mem::take(&mut batch.records);
+        for (key, chunks) in by_file {
+            Record::Chunks { key, chunks }.encode(&mut records);
+        }
+        let mut commit = lock(&self.commit);
+        // Streams may go on while the disk works: the journal is taken out for the time.
+        let journal = commit.journal.take();
+        drop(commit);
+        let Some(mut journal) = journal else { return Ok(bytes) };
+        let result = if records.is_empty() { Ok(()) } else { journal.append(&records).and_then(|()| journal.sync()) };
+        commit = lock(&self.commit);
+        commit.journal = Some(journal);
+        drop(commit);
+        result.map_err(|error| self.disk_error(&error, "journal"))?;
+        Ok(bytes)
+    }
+
+    /// Whole, checked and synced files get their names.
+    fn finish_files(&self, whole: &[Arc<ReceiveFile>], metadata: &mut BTreeMap<u64, String>) {
+        let mut parts = vec![];
+        let mut files = vec![];
+        for file in whole {
+            let taken = {
+                let mut inner = lock(&file.inner);
+                // Begun anew meanwhile.
+                if inner.is_gone {
+                    continue;
+                }
+                inner.is_gone = true;
+                inner.part.take()
+            };
+            match taken.and_then(super::alone) {
+                Some(part) => {
+                    parts.push((part, &file.entry));
+                    files.push(file);
+                }
+                None => {
+                    let reason = "a stream does not let go of it".to_string();
+                    self.conclude(
+                        file.number,
+                        &file.entry,
+                        None,
+                        Outcome::Fault { kind: FaultKind::Unwritable, reason },
+                    );
+                }
+            }
+        }
+        let count = parts.len();
+        let results = if parts.is_empty() { vec![] } else { self.destination.finish(parts) };
+        {
+            let mut commit = lock(&self.commit);
+            commit.open_parts = commit.open_parts.saturating_sub(count);
+        }
+        for (file, result) in files.into_iter().zip(results) {
+            let (told, came) = {
+                let inner = lock(&file.inner);
+                (inner.told, inner.came)
+            };
+            let outcome = match result {
+                Ok(()) => Outcome::Done {
+                    was_there: came == 0 && file.plan.size() > 0,
+                    hash: told,
+                    metadata: metadata.remove(&file.number),
+                },
+                Err(fault) => Outcome::Fault { kind: fault.kind, reason: fault.reason },
+            };
+            self.conclude(file.number, &file.entry, None, outcome);
+        }
+    }
+
+    /// Reads a synced part back from its disk; chunks that are not what was written are wanted again.
+    fn is_as_written(&self, file: &Arc<ReceiveFile>, part: &Part, records: &mut Vec<u8>) -> bool {
+        part.release(0, file.plan.size());
+        let mut buffer = vec![0; PIECE_BYTES];
+        let mut wrong = vec![];
+        for chunk in 0..file.plan.count() {
+            let mut hasher = file.plan.hasher(chunk);
+            let (mut at, end) = (file.plan.begin(chunk), file.plan.begin(chunk) + file.plan.length(chunk));
+            let mut is_read = true;
+            while at < end && is_read {
+                let step = (end - at).min(PIECE_BYTES as u64) as usize;
+                is_read = part.read_at(at, &mut buffer[..step]).is_ok();
+                hasher.update(&buffer[..step]);
+                at += step as u64;
+            }
+            if !is_read || lock(&file.inner).hashes.get(chunk) != Some(hasher.finish()) {
+                wrong.push(chunk);
+            }
+            if self.session.is_over() {
+                return false;
+            }
+        }
+        if wrong.is_empty() {
+            return true;
+        }
+        let times = {
+            let mut inner = lock(&file.inner);
+            wrong.iter().for_each(|&chunk| inner.hashes.clear(chunk));
+            inner.is_whole = false;
+            inner.told = None;
+            inner.damaged += 1;
+            inner.damaged
+        };
+        Record::Lost { key: file.key, chunks: wrong.clone() }.encode(records);
+        let path = copy::show_path(&file.entry.path);
+        if times > 3 {
+            self.unwritable(file, FaultKind::Unwritable, "the disk does not keep what is written".into());
+            return false;
+        }
+        self.session.retry(format!("{path}: {} chunks are not on the disk as they were written", wrong.len()));
+        {
+            let mut state = lock(&self.state);
+            state.wanted_chunks += wrong.len() as u64;
+            state.wanted_bytes += wrong.iter().map(|&chunk| file.plan.length(chunk)).sum::<u64>();
+        }
+        self.want_again(file, wrong.into_iter().map(|chunk| (chunk, chunk + 1)).collect());
+        false
+    }
+
+    /// All entries are concluded: folders get their times, `mirror` removes, all is durable; then the sender is told.
+    fn finish_copy(&self) {
+        let complete = !self.session.has_faults() && lock(&self.state).is_complete;
+        match self.destination.close(complete) {
+            Err(error) => self.session.fail(error),
+            Ok(closed) => {
+                let root = lock(&self.state).manifest.as_ref().map_or([0; 32], |rows| rows.root());
+                self.session.counters.removed.store(closed.removed, Relaxed);
+                let mut faults = vec![];
+                for fault in closed.faults {
+                    // A message holds a megabyte.
+                    if faults.len() < 100 {
+                        faults.push((fault.path.clone(), fault.kind, fault.reason.clone()));
+                    }
+                    self.session.fault(fault);
+                }
+                self.session.say(&Message::Finished { root, removed: closed.removed, faults });
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What the sender says: entries, to each of which the receiver decides what it needs; hashes, changes, ends.
+
+use super::{fault, made, ReceiveFile, Receiver, State};
+use crate::destination::{Base, Existing};
+use crate::session::lock;
+use copy::{
+    DeltaMode, Entry, EntryKind, FaultKind, FileKey, Message, Outcome, Plan, Want, WantChunks, WireEntry, WireError,
+};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+impl Receiver<'_> {
+    /// Takes one message.
+    ///
+    /// # Errors
+    /// It does not fit to what was said before.
+    pub fn handle(&self, message: Message) -> Result<(), WireError> {
+        match message {
+            Message::Entries { first, entries } => self.entries(first, entries)?,
+            Message::End { entries, complete } => {
+                let mut state = lock(&self.state);
+                if state.end.is_some() || entries != state.announced {
+                    return Err(WireError("another number of entries than came"));
+                }
+                state.end = Some(entries);
+                state.is_complete = complete;
+                drop(state);
+                self.commit_ready.notify_all();
+            }
+            Message::FileHash { number, generation, hash } => {
+                if let Some(file) = self.file(number).filter(|file| file.generation == generation) {
+                    lock(&file.inner).told = Some(hash);
+                    self.check_whole(&file);
+                }
+            }
+            Message::Again { number, generation, entry } => self.again(number, generation, *entry)?,
+            Message::Dropped { number, kind, reason } => self.dropped(number, kind, &reason)?,
+            Message::StreamLost { id } => self.session.remove_stream(id),
+            Message::Bye => self.session.succeed(),
+            _ => return Err(WireError("a message that a sender has not")),
+        }
+        Ok(())
+    }
+
+    fn entries(&self, first: u64, entries: Vec<WireEntry>) -> Result<(), WireError> {
+        let mut wants = vec![];
+        for (number, WireEntry { entry, first }) in (first..).zip(entries) {
+            {
+                let mut state = lock(&self.state);
+                if number != state.announced || state.end.is_some() {
+                    return Err(WireError("an entry out of order"));
+                }
+                state.announced += 1;
+            }
+            if let EntryKind::File { size, .. } = entry.kind {
+                self.session.counters.files_total.fetch_add(1, Relaxed);
+                self.session.counters.bytes_total.fetch_add(size, Relaxed);
+            }
+            self.entry(number, entry, first, &mut wants)?;
+            if self.session.is_over() {
+                return Ok(());
+            }
+        }
+        if !wants.is_empty() {
+            self.session.say(&Message::Wants(wants));
+        }
+        self.tell_concluded(&mut lock(&self.state));
+        self.commit_ready.notify_all();
+        Ok(())
+    }
+
+    fn entry(
+        &self,
+        number: u64,
+        entry: Entry,
+        first: Option<Vec<Vec<u8>>>,
+        wants: &mut Vec<Want>,
+    ) -> Result<(), WireError> {
+        let existing = match self.destination.look(&entry, first.as_deref()) {
+            Ok(existing) => existing,
+            Err(fault) => {
+                let outcome = Outcome::Fault { kind: fault.kind, reason: fault.reason };
+                self.conclude(number, &entry, first.as_deref(), outcome);
+                return Ok(());
+            }
+        };
+        match (&entry.kind, first) {
+            (EntryKind::File { .. }, _) => {
+                wants.extend(self.file_entry(number, entry, existing));
+                return Ok(());
+            }
+            (EntryKind::HardLink { to }, Some(first)) => {
+                let to = *to;
+                if to >= number {
+                    return Err(WireError("a hard link to what comes later"));
+                }
+                let mut state = lock(&self.state);
+                if state.files.contains_key(&to) {
+                    state.links.entry(to).or_default().push((number, entry, first));
+                    return Ok(());
+                }
+                let outcome = match existing {
+                    Existing::Same => there(None),
+                    _ => self.make_link(&state, to, &entry, &first),
+                };
+                self.conclude_in(&mut state, number, &entry, Some(&first), outcome);
+            }
+            _ => {
+                let outcome = match existing {
+                    Existing::Same => there(None),
+                    _ => made(self.destination.make(&entry, None)),
+                };
+                self.conclude(number, &entry, None, outcome);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides what is needed of a file.
+    fn file_entry(&self, number: u64, entry: Entry, existing: Existing) -> Option<Want> {
+        let EntryKind::File { size, .. } = entry.kind else { return None };
+        let plan = Plan::new(size, self.options.chunk_bytes);
+        let known = lock(&self.state).index.remove(&FileKey::new(&entry, plan.chunk_bytes()));
+        let outcome = match existing {
+            Existing::Same => Some(there(whole_hash(&plan, &known))),
+            Existing::SameContent => {
+                let metadata = self.destination.adjust(&entry).err().map(|fault| fault.reason);
+                let hash = whole_hash(&plan, &known);
+                Some(Outcome::Done { was_there: true, hash, metadata })
+            }
+            Existing::Linkable => match self.destination.link_older(&entry) {
+                Ok(()) => Some(there(None)),
+                // Too many links, for example: it is copied from there instead.
+                Err(_) => None,
+            },
+            _ => None,
+        };
+        if let Some(outcome) = outcome {
+            self.conclude(number, &entry, None, outcome);
+            return None;
+        }
+        if !known.is_empty() && self.destination.part_size(&entry).is_some() {
+            if let Some(want) = self.resume(number, &entry, &known) {
+                return Some(want);
+            }
+        }
+        let base = match existing {
+            Existing::Differs { size } if size > 0 => Base::Existing,
+            Existing::Older { size } if size > 0 => Base::Older,
+            Existing::Linkable => Base::Older,
+            _ => Base::Nothing,
+        };
+        let is_delta = self.options.delta == DeltaMode::Chunks && base != Base::Nothing && size > 0;
+        let base = if is_delta { base } else { Base::Nothing };
+        let has_records = !known.is_empty();
+        let file = Arc::new(ReceiveFile::new(number, 0, entry, base, &self.options));
+        if has_records {
+            self.note_begin(&file);
+        }
+        self.add_file(&file, plan.count(), size);
+        if is_delta {
+            lock(&self.delta).push_back(file);
+            self.delta_ready.notify_all();
+            return None;
+        }
+        Some(Want { number, generation: 0, more: false, chunks: WantChunks::All })
+    }
+
+    fn add_file(&self, file: &Arc<ReceiveFile>, chunks: u64, bytes: u64) {
+        let mut state = lock(&self.state);
+        state.wanted_chunks += chunks;
+        state.wanted_bytes += bytes;
+        state.files.insert(file.number, file.clone());
+    }
+
+    /// Earlier records of the file count no more.
+    fn note_begin(&self, file: &ReceiveFile) {
+        copy::Record::Begin { key: file.key }.encode(&mut lock(&self.commit).records);
+    }
+
+    /// Takes the part of an earlier attempt; None: it is not there any more.
+    fn resume(&self, number: u64, entry: &Entry, known: &[(u64, copy::ChunkHash)]) -> Option<Want> {
+        let file = Arc::new(ReceiveFile::new(number, 0, entry.clone(), Base::Resume, &self.options));
+        let part = self.destination.begin(number, entry, Base::Resume).ok()?;
+        if !part.resumed() {
+            self.destination.discard(part);
+            return None;
+        }
+        let mut inner = lock(&file.inner);
+        let mut bytes = 0;
+        for &(chunk, hash) in known {
+            if chunk < file.plan.count() && inner.hashes.set(chunk, hash) {
+                bytes += file.plan.length(chunk);
+                inner.durable += 1;
+            }
+        }
+        inner.part = Some(Arc::new(part));
+        lock(&self.commit).open_parts += 1;
+        let runs = inner.hashes.missing_runs();
+        let missing = inner.hashes.missing();
+        drop(inner);
+        super::count_came(self.session, 0, bytes);
+        self.session.counters.durable_bytes.fetch_add(bytes, Relaxed);
+        self.add_file(&file, missing, file.plan.size() - bytes);
+        Some(Want { number, generation: 0, more: false, chunks: WantChunks::Runs(runs) })
+    }
+
+    /// The sender begins a file anew.
+    fn again(&self, number: u64, generation: u32, wire: WireEntry) -> Result<(), WireError> {
+        let Some(old) = self.file(number) else { return Ok(()) };
+        let EntryKind::File { size, .. } = wire.entry.kind else {
+            return Err(WireError("a file that becomes something else"));
+        };
+        if wire.entry.path != old.entry.path || generation != old.generation + 1 {
+            return Err(WireError("a new try with another file"));
+        }
+        self.give_up(&old);
+        let counters = &self.session.counters;
+        counters.bytes_total.fetch_add(size, Relaxed);
+        counters.bytes_total.fetch_sub(old.plan.size(), Relaxed);
+        let file = Arc::new(ReceiveFile::new(number, generation, wire.entry, Base::Nothing, &self.options));
+        self.note_begin(&file);
+        self.add_file(&file, file.plan.count(), size);
+        let want = Want { number, generation, more: false, chunks: WantChunks::All };
+        self.session.say(&Message::Wants(vec![want]));
+        Ok(())
+    }
+
+    fn dropped(&self, number: u64, kind: FaultKind, reason: &str) -> Result<(), WireError> {
+        let reason = copy::show_bytes(reason.as_bytes());
+        if let Some(file) = self.file(number) {
+            self.give_up(&file);
+            let mut state = lock(&self.state);
+            state.files.remove(&number);
+            self.left_out(&mut state, number);
+            self.session.fault(fault(&file.entry, kind, reason));
+        } else {
+            let mut state = lock(&self.state);
+            // One that could not be announced; the sender has told why, by its own report.
+            if number == state.announced && state.end.is_none() {
+                state.announced += 1;
+                self.left_out(&mut state, number);
+            }
+        }
+        self.commit_ready.notify_all();
+        Ok(())
+    }
+
+    fn left_out(&self, state: &mut State, number: u64) {
+        if let Some(rows) = &mut state.manifest {
+            rows.left_out(number);
+        }
+        state.left_out.insert(number);
+        for (link, entry, first) in state.links.remove(&number).unwrap_or_default() {
+            let outcome = self.make_link(state, number, &entry, &first);
+            self.conclude_in(state, link, &entry, Some(&first), outcome);
+        }
+        self.tell_concluded(state);
+    }
+}
+
+fn there(hash: Option<[u8; 32]>) -> Outcome {
+    Outcome::Done { was_there: true, hash, metadata: None }
+}
+
+/// Hash of a file of which the journal has all chunks.
+fn whole_hash(plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> Option<[u8; 32]> {
+    let mut hashes = copy::ChunkHashes::new(plan);
+    for &(chunk, hash) in known.iter().filter(|(chunk, _)| *chunk < plan.count()) {
+        hashes.set(chunk, hash);
+    }
+    hashes.file_hash()
+}

@@ -1,0 +1,382 @@
+//! The end that writes: decides what it needs, checks and writes chunks, syncs, notes in the journal, then acknowledges.
+
+mod commit;
+mod delta;
+mod entries;
+mod stream;
+
+use crate::destination::{Base, Destination, Part};
+use crate::error::{CopyError, ErrorKind};
+use crate::journal_file::JournalFile;
+use crate::manifest_file::ManifestFile;
+use crate::session::{lock, CpuCount, Session};
+use copy::{
+    show_path, whole_records, ChunkHash, ChunkHashes, CopyOptions, Entry, EntryKind, FaultKind, FileFault, FileKey,
+    JournalIndex, Message, Outcome, Plan,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// See the module.
+pub(crate) struct Receiver<'a> {
+    session: &'a Session,
+    options: CopyOptions,
+    destination: &'a Destination,
+    state: Mutex<State>,
+    commit: Mutex<Commit>,
+    commit_ready: Condvar,
+    commit_done: Condvar,
+    delta: Mutex<VecDeque<Arc<ReceiveFile>>>,
+    delta_ready: Condvar,
+    /// Frames that were taken, by stream that is open.
+    streams: Mutex<BTreeMap<u32, Arc<AtomicU64>>>,
+    /// Parts that may be open at once, and half of them before a commit.
+    parts_max: usize,
+}
+
+struct State {
+    index: JournalIndex,
+    /// Files that are wanted and not concluded.
+    files: BTreeMap<u64, Arc<ReceiveFile>>,
+    /// Hard links that wait for their first name.
+    links: BTreeMap<u64, Vec<(u64, Entry, Vec<Vec<u8>>)>>,
+    /// Entries that are left out: a link to one cannot be made.
+    left_out: BTreeSet<u64>,
+    manifest: Option<ManifestFile>,
+    announced: u64,
+    end: Option<u64>,
+    /// The sender has seen all of its sources.
+    is_complete: bool,
+    /// Chunks and bytes that are wanted and have not come.
+    wanted_chunks: u64,
+    wanted_bytes: u64,
+    /// Concluded and not told yet.
+    concluded: Vec<(u64, Outcome)>,
+}
+
+/// What is to be synced and noted.
+struct Commit {
+    /// Absent while a commit writes to it.
+    journal: Option<JournalFile>,
+    /// Records that come before those of the chunks.
+    records: Vec<u8>,
+    chunks: Vec<Written>,
+    bytes: u64,
+    since_ns: u64,
+    /// Whole files, of which the sender has told the hash.
+    whole: Vec<Arc<ReceiveFile>>,
+    open_parts: usize,
+    last_ns: u64,
+    /// A commit is at work.
+    is_busy: bool,
+}
+
+/// A chunk that is written and not synced.
+struct Written {
+    file: Arc<ReceiveFile>,
+    chunk: u64,
+    hash: ChunkHash,
+}
+
+/// A file of which something is wanted, for one try of the sender.
+struct ReceiveFile {
+    number: u64,
+    generation: u32,
+    entry: Entry,
+    plan: Plan,
+    key: FileKey,
+    base: Base,
+    inner: Mutex<ReceiveInner>,
+}
+
+struct ReceiveInner {
+    part: Option<Arc<Part>>,
+    /// Of chunks that are written.
+    hashes: ChunkHashes,
+    /// Of chunks as the base has them (delta).
+    base_hashes: Vec<(u64, ChunkHash)>,
+    durable: u64,
+    /// BLAKE3 of the file, as the sender told.
+    told: Option<[u8; 32]>,
+    is_whole: bool,
+    is_gone: bool,
+    /// Times that chunks were not what they should be.
+    damaged: u32,
+    /// Bytes that came over the path.
+    came: u64,
+}
+
+impl<'a> Receiver<'a> {
+    /// # Errors
+    /// `Io`: the journal or the manifest cannot be written.
+    pub fn new(
+        session: &'a Session,
+        spec: &copy::EndSpec,
+        destination: &'a Destination,
+    ) -> Result<Receiver<'a>, CopyError> {
+        let path = destination.state_folder().join("journal");
+        let (journal, records) = JournalFile::open(&path, whole_records)
+            .map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", path.display()) })?;
+        let index = JournalIndex::replay(&records);
+        Ok(Receiver {
+            session,
+            options: spec.options.clone(),
+            destination,
+            state: Mutex::new(State {
+                index,
+                files: BTreeMap::new(),
+                links: BTreeMap::new(),
+                left_out: BTreeSet::new(),
+                manifest: Some(ManifestFile::create(&spec.copy, "receiver", &spec.options)?),
+                announced: 0,
+                end: None,
+                is_complete: false,
+                wanted_chunks: 0,
+                wanted_bytes: 0,
+                concluded: vec![],
+            }),
+            commit: Mutex::new(Commit {
+                journal: Some(journal),
+                records: vec![],
+                chunks: vec![],
+                bytes: 0,
+                since_ns: 0,
+                whole: vec![],
+                open_parts: 0,
+                last_ns: 0,
+                is_busy: false,
+            }),
+            commit_ready: Condvar::new(),
+            commit_done: Condvar::new(),
+            delta: Mutex::new(VecDeque::new()),
+            delta_ready: Condvar::new(),
+            streams: Mutex::new(BTreeMap::new()),
+            parts_max: raise_descriptors(),
+        })
+    }
+
+    /// Files that the journal speaks of, from earlier attempts.
+    pub fn resumed_files(&self) -> u64 {
+        lock(&self.state).index.files() as u64
+    }
+
+    fn file(&self, number: u64) -> Option<Arc<ReceiveFile>> {
+        lock(&self.state).files.get(&number).cloned()
+    }
+
+    /// The part of a file; it is begun with the first chunk.
+    fn part(&self, file: &ReceiveFile) -> Result<Option<Arc<Part>>, FileFault> {
+        let mut inner = lock(&file.inner);
+        if inner.is_gone {
+            return Ok(None);
+        }
+        if inner.part.is_none() {
+            let part = Arc::new(self.destination.begin(file.number, &file.entry, file.base)?);
+            lock(&self.commit).open_parts += 1;
+            inner.part = Some(part);
+        }
+        Ok(inner.part.clone())
+    }
+
+    /// An entry is done with; the sender is told with the next batch.
+    fn conclude(&self, number: u64, entry: &Entry, first: Option<&[Vec<u8>]>, outcome: Outcome) {
+        let mut state = lock(&self.state);
+        self.conclude_in(&mut state, number, entry, first, outcome);
+    }
+
+    fn conclude_in(&self, state: &mut State, number: u64, entry: &Entry, first: Option<&[Vec<u8>]>, outcome: Outcome) {
+        state.files.remove(&number);
+        match &outcome {
+            Outcome::Done { was_there, hash, metadata } => {
+                if let Some(rows) = &mut state.manifest {
+                    rows.done(number, entry, first, *hash);
+                }
+                crate::sender::count_done(self.session, &entry.kind, *was_there);
+                if let Some(reason) = metadata {
+                    self.session.fault(fault(entry, FaultKind::Metadata, reason.clone()));
+                }
+            }
+            Outcome::Fault { kind, reason } => {
+                if let Some(rows) = &mut state.manifest {
+                    rows.left_out(number);
+                }
+                state.left_out.insert(number);
+                self.session.fault(fault(entry, *kind, reason.clone()));
+            }
+        }
+        state.concluded.push((number, outcome));
+        for (link, entry, first) in state.links.remove(&number).unwrap_or_default() {
+            let outcome = self.make_link(state, number, &entry, &first);
+            self.conclude_in(state, link, &entry, Some(&first), outcome);
+        }
+        if state.concluded.len() >= 1024 {
+            self.tell_concluded(state);
+        }
+    }
+
+    fn tell_concluded(&self, state: &mut State) {
+        if !state.concluded.is_empty() {
+            self.session.say(&Message::Concluded(std::mem::take(&mut state.concluded)));
+        }
+    }
+
+    fn make_link(&self, state: &State, to: u64, entry: &Entry, first: &[Vec<u8>]) -> Outcome {
+        if state.left_out.contains(&to) {
+            let reason = format!("a hard link to {}, which is not copied", show_path(first));
+            return Outcome::Fault { kind: FaultKind::Unwritable, reason };
+        }
+        made(self.destination.make(entry, Some(first)))
+    }
+
+    /// Takes a file out of the work: it is begun anew, left out or concluded. Its part is thrown away.
+    fn give_up(&self, file: &ReceiveFile) {
+        let part = {
+            let mut inner = lock(&file.inner);
+            inner.is_gone = true;
+            inner.part.take()
+        };
+        if let Some(part) = part {
+            lock(&self.commit).open_parts -= 1;
+            if let Some(part) = alone(part) {
+                self.destination.discard(part);
+            }
+        }
+        let (mut chunks, mut bytes) = (0, 0);
+        let inner = lock(&file.inner);
+        for (begin, end) in inner.hashes.missing_runs() {
+            chunks += end - begin;
+            bytes += file.plan.begin(end).min(file.plan.size()) - file.plan.begin(begin);
+        }
+        drop(inner);
+        let mut state = lock(&self.state);
+        state.wanted_chunks = state.wanted_chunks.saturating_sub(chunks);
+        state.wanted_bytes = state.wanted_bytes.saturating_sub(bytes);
+    }
+
+    /// A file cannot be made.
+    fn unwritable(&self, file: &ReceiveFile, kind: FaultKind, reason: String) {
+        self.give_up(file);
+        let is_current = lock(&self.state).files.get(&file.number).is_some_and(|now| now.generation == file.generation);
+        if is_current {
+            self.conclude(file.number, &file.entry, None, Outcome::Fault { kind, reason });
+        }
+    }
+
+    /// The disk takes no more, or something else that one file is not the reason of; true: the copy ends.
+    fn is_fatal(&self, error: &std::io::Error) -> bool {
+        if crate::names::is_full(error) {
+            let needed = lock(&self.state).wanted_bytes;
+            self.session.fail(self.destination.full(needed));
+            return true;
+        }
+        if error.raw_os_error() == Some(libc::EIO) {
+            let text = format!("{}: {error}", self.destination.state_folder().display());
+            self.session.fail(CopyError { kind: ErrorKind::Io, text });
+            return true;
+        }
+        false
+    }
+
+    /// Root and manifest of a copy that is done, after all threads have ended.
+    ///
+    /// # Errors
+    /// `Io`: the manifest cannot be written.
+    pub fn close(self, is_done: bool) -> Result<([u8; 32], String), CopyError> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match state.manifest {
+            Some(rows) if is_done => Ok((rows.root(), rows.keep()?)),
+            _ => Ok(([0; 32], String::new())),
+        }
+    }
+}
+
+impl ReceiveFile {
+    fn new(number: u64, generation: u32, entry: Entry, base: Base, options: &CopyOptions) -> ReceiveFile {
+        let size = match entry.kind {
+            EntryKind::File { size, .. } => size,
+            _ => 0,
+        };
+        let plan = Plan::new(size, options.chunk_bytes);
+        let key = FileKey::new(&entry, plan.chunk_bytes());
+        let inner = ReceiveInner {
+            part: None,
+            hashes: ChunkHashes::new(&plan),
+            base_hashes: vec![],
+            durable: 0,
+            told: None,
+            is_whole: false,
+            is_gone: false,
+            damaged: 0,
+            came: 0,
+        };
+        ReceiveFile { number, generation, entry, plan, key, base, inner: Mutex::new(inner) }
+    }
+}
+
+fn fault(entry: &Entry, kind: FaultKind, reason: String) -> FileFault {
+    FileFault { path: show_path(&entry.path), kind, reason }
+}
+
+/// Outcome of an entry without content.
+fn made(result: Result<Option<FileFault>, FileFault>) -> Outcome {
+    match result {
+        Ok(metadata) => Outcome::Done { was_there: false, hash: None, metadata: metadata.map(|fault| fault.reason) },
+        Err(fault) => Outcome::Fault { kind: fault.kind, reason: fault.reason },
+    }
+}
+
+/// The part itself, when no stream is at it any more: each leaves it within one piece.
+fn alone(mut part: Arc<Part>) -> Option<Part> {
+    for _ in 0..1000 {
+        match Arc::try_unwrap(part) {
+            Ok(part) => return Some(part),
+            Err(still) => part = still,
+        }
+        let condition = Condvar::new();
+        drop(crate::session::wait(&condition, lock(&Mutex::new(())), std::time::Duration::from_millis(1)));
+    }
+    None
+}
+
+/// Raises this process's soft limit of descriptors to the hard one, and returns how many parts may be open.
+fn raise_descriptors() -> usize {
+    use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+    const SPARE: u64 = 512;
+    const PARTS: u64 = 4096;
+    let now = getrlimit(Resource::Nofile);
+    let wished = now.maximum.unwrap_or(PARTS + SPARE).min(65_536);
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit { current: Some(wished.max(now.current.unwrap_or(0))), maximum: now.maximum },
+    );
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(65_536);
+    (current.saturating_sub(SPARE) / 2).clamp(64, PARTS) as usize
+}
+
+/// Sums for progress.
+pub(super) fn count_came(session: &Session, sent: u64, reused: u64) {
+    let counters = &session.counters;
+    counters.sent_bytes.fetch_add(sent, Relaxed);
+    counters.reused_bytes.fetch_add(reused, Relaxed);
+    counters.bytes_done.fetch_add(sent + reused, Relaxed);
+}
+
+impl crate::meeting::RoleWork for Receiver<'_> {
+    fn handle(&self, message: Message) -> Result<(), copy::WireError> {
+        Receiver::handle(self, message)
+    }
+
+    fn start<'scope, 'env: 'scope>(&'env self, scope: &'scope std::thread::Scope<'scope, 'env>) {
+        scope.spawn(|| {
+            let _cpu = CpuCount(self.session);
+            self.run_commits();
+        });
+        scope.spawn(|| {
+            let _cpu = CpuCount(self.session);
+            self.run_delta();
+        });
+    }
+
+    fn steer(&self, _steering: copy::Steering) {}
+}

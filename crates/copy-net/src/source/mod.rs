@@ -1,0 +1,10 @@
+//! The sources of a copy: a walk over their trees, and their files to read from.
+
+mod extents;
+mod file;
+mod metadata;
+mod origin;
+mod tree;
+
+pub use file::{SourceFile, SourceFiles};
+pub use tree::SourceTree;

@@ -1,0 +1,317 @@
+//! A walk over the sources: parents before children, a hard link after its first name, nothing behind a link.
+
+use super::file::SourceFiles;
+use super::metadata::{self, Wanted};
+use super::origin::Origin;
+use crate::beneath::Beneath;
+use crate::error::{CopyError, ErrorKind};
+use crate::exclude::Exclude;
+use crate::names::{fault, words, STATE_NAME};
+use copy::{CopyOptions, Entry, EntryKind, FaultKind, FileFault, SourcesShape};
+use rustix::fs::{statat, AtFlags, FileType, RawDir, Stat};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Folders that are kept open along the way down; those above are opened again on the way up.
+const OPEN_MAX: usize = 64;
+
+/// The sources, entry by entry.
+pub struct SourceTree {
+    files: Arc<SourceFiles>,
+    exclude: Exclude,
+    wanted: Wanted,
+    one_file_system: bool,
+    /// The source that is walked, and the next one's index.
+    origin: usize,
+    begun: bool,
+    /// Folders from the source down to where the walk is.
+    frames: Vec<Frame>,
+    /// Path of the last frame's folder.
+    path: Vec<Vec<u8>>,
+    /// Number of the next entry.
+    number: u64,
+    /// Files with more than one name, by device and inode.
+    linked: BTreeMap<(u64, u64), FirstName>,
+    /// Where the last hard link leads.
+    last_link: Option<FirstName>,
+    /// Names directly below the destination, where sources could clash.
+    tops: BTreeSet<Vec<u8>>,
+    /// A folder's entry came, then this.
+    pending: Option<FileFault>,
+}
+
+/// First name of a file that has several.
+#[derive(Clone)]
+struct FirstName {
+    number: u64,
+    path: Vec<Vec<u8>>,
+    /// Names that may still come.
+    left: u64,
+}
+
+struct Frame {
+    folder: Option<OwnedFd>,
+    names: std::vec::IntoIter<Vec<u8>>,
+}
+
+impl SourceTree {
+    /// Opens the sources. "SRC" goes to its last component below the destination, "SRC/" stands for its content.
+    ///
+    /// # Errors
+    /// `Input`: a source that is not there, or an exclude pattern that is none.
+    pub fn open(sources: &[String], options: &CopyOptions) -> Result<SourceTree, CopyError> {
+        if sources.is_empty() {
+            let text = "sources: none; write at least one path".to_owned();
+            return Err(CopyError { kind: ErrorKind::Input, text });
+        }
+        let origins = sources.iter().map(|source| Origin::open(source)).collect::<Result<Vec<_>, _>>()?;
+        let wanted = Wanted { xattrs: options.xattrs, sparse: options.sparse };
+        Ok(SourceTree {
+            files: Arc::new(SourceFiles::new(origins, wanted)),
+            exclude: Exclude::new(&options.exclude)?,
+            wanted,
+            one_file_system: options.one_file_system,
+            origin: 0,
+            begun: false,
+            frames: vec![],
+            path: vec![],
+            number: 0,
+            linked: BTreeMap::new(),
+            last_link: None,
+            tops: BTreeSet::new(),
+            pending: None,
+        })
+    }
+
+    /// What the sources are together; the receiver needs it for [`crate::Destination::open`].
+    pub fn shape(&self) -> SourcesShape {
+        match self.files.origins() {
+            [one] if one.is_device() => SourcesShape::OneDevice,
+            [one] if one.kind != FileType::Directory => SourcesShape::OneFile,
+            _ => SourcesShape::Tree,
+        }
+    }
+
+    /// Path of the entry that the last hard link leads to; `number` is that of its kind.
+    pub fn first_path(&self, number: u64) -> Option<Vec<Vec<u8>>> {
+        self.last_link.as_ref().filter(|first| first.number == number).map(|first| first.path.clone())
+    }
+
+    /// The files of this walk, to be shared by the threads of the streams.
+    pub fn files(&self) -> Arc<SourceFiles> {
+        Arc::clone(&self.files)
+    }
+
+    /// The first entry of the next source; None: it is left out.
+    fn begin(&mut self) -> Option<Result<Entry, FileFault>> {
+        let files = Arc::clone(&self.files);
+        let origin = &files.origins()[self.origin];
+        files.begins(self.number);
+        self.path.clone_from(&origin.path);
+        self.begun = true;
+        if origin.is_device() {
+            return Some(files.device(origin).map_err(|error| self.unreadable(&error)));
+        }
+        let below = origin.below(&self.path);
+        let name = below.last().cloned().unwrap_or_else(|| b".".to_vec());
+        self.visit(&origin.root, origin.root.root(), &below, &name)
+    }
+
+    /// An entry, of which the path is `self.path`; a folder is entered, of everything else the name is dropped again.
+    fn visit(
+        &mut self,
+        root: &Beneath,
+        folder: BorrowedFd<'_>,
+        below: &[Vec<u8>],
+        name: &[u8],
+    ) -> Option<Result<Entry, FileFault>> {
+        let found = self.look(root, folder, below, name);
+        let entered = match &found {
+            Some(Ok((entry, stat))) if entry.kind == EntryKind::Folder => {
+                self.enter(root, below, stat);
+                true
+            }
+            _ => false,
+        };
+        if !entered {
+            self.path.pop();
+        }
+        Some(found?.map(|(entry, _)| entry))
+    }
+
+    fn look(
+        &mut self,
+        root: &Beneath,
+        folder: BorrowedFd<'_>,
+        below: &[Vec<u8>],
+        name: &[u8],
+    ) -> Option<Result<(Entry, Stat), FileFault>> {
+        let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            // It went while its folder was listed.
+            Err(Errno::NOENT) if !self.frames.is_empty() => return None,
+            Err(error) => return Some(Err(self.unreadable(&error.into()))),
+        };
+        let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if !self.path.is_empty() && self.exclude.leaves_out(&self.path, is_folder) {
+            return None;
+        }
+        if self.path.len() == 1 && self.files.origins().len() > 1 && !self.tops.insert(self.path[0].clone()) {
+            let reason = "another source has the same name at the destination";
+            return Some(Err(fault(&self.path, FaultKind::Unreadable, reason)));
+        }
+        if let Some(to) = self.first_name(&stat) {
+            let entry = metadata::entry(root, folder, below, name, &self.path, &stat, self.wanted);
+            return match entry {
+                Ok(Some(entry)) => Some(Ok((Entry { kind: EntryKind::HardLink { to }, ..entry }, stat))),
+                Ok(None) => None,
+                Err(error) => Some(Err(self.unreadable(&error))),
+            };
+        }
+        match metadata::entry(root, folder, below, name, &self.path, &stat, self.wanted) {
+            Ok(entry) => {
+                let entry = entry?;
+                self.remember(&entry, &stat);
+                Some(Ok((entry, stat)))
+            }
+            Err(error) => Some(Err(self.unreadable(&error))),
+        }
+    }
+
+    /// The entry that was the first name of this file, if there was one.
+    fn first_name(&mut self, stat: &Stat) -> Option<u64> {
+        let key = (stat.st_dev, stat.st_ino);
+        let first = self.linked.get_mut(&key)?;
+        first.left -= 1;
+        let last = first.clone();
+        if last.left == 0 {
+            self.linked.remove(&key);
+        }
+        let number = last.number;
+        self.last_link = Some(last);
+        Some(number)
+    }
+
+    fn remember(&mut self, entry: &Entry, stat: &Stat) {
+        #[allow(clippy::useless_conversion, reason = "st_nlink has 32 bits on aarch64")]
+        let names = u64::from(stat.st_nlink);
+        if matches!(entry.kind, EntryKind::File { .. }) && names > 1 {
+            let first = FirstName { number: self.number, path: entry.path.clone(), left: names - 1 };
+            self.linked.insert((stat.st_dev, stat.st_ino), first);
+        }
+    }
+
+    /// Lists the folder that `self.path` leads to.
+    fn enter(&mut self, root: &Beneath, below: &[Vec<u8>], stat: &Stat) {
+        let mut names = vec![];
+        let mut folder = None;
+        let device = self.files.device_of(self.origin);
+        if !self.one_file_system || stat.st_dev == device {
+            match root.listed(below) {
+                Ok(fd) => {
+                    if let Err(error) = list(&fd, &mut names) {
+                        self.pending = Some(self.unreadable(&error));
+                    }
+                    folder = Some(fd);
+                }
+                Err(error) => {
+                    let reason = format!("the folder cannot be listed: {}", words(&error));
+                    self.pending = Some(fault(&self.path, FaultKind::Unreadable, reason));
+                }
+            }
+        }
+        if self.frames.len() >= OPEN_MAX {
+            let above = self.frames.len() - OPEN_MAX;
+            self.frames[above].folder = None;
+        }
+        self.frames.push(Frame { folder, names: names.into_iter() });
+    }
+
+    /// The next name of the folder where the walk is; None: the folder is left, or the name is left out.
+    fn step(&mut self) -> Option<Result<Entry, FileFault>> {
+        let frame = self.frames.last_mut()?;
+        let Some(name) = frame.names.next() else {
+            self.frames.pop();
+            self.path.pop();
+            return None;
+        };
+        let files = Arc::clone(&self.files);
+        let origin = &files.origins()[self.origin];
+        let folder = match frame.folder.take() {
+            Some(folder) => folder,
+            None => match origin.root.listed(&origin.below(&self.path)) {
+                Ok(folder) => folder,
+                Err(error) => {
+                    frame.names = vec![].into_iter();
+                    return Some(Err(self.unreadable(&error)));
+                }
+            },
+        };
+        let depth = self.frames.len();
+        self.path.push(name.clone());
+        let below = origin.below(&self.path);
+        let found = self.visit(&origin.root, folder.as_fd(), &below, &name);
+        self.frames[depth - 1].folder = Some(folder);
+        found
+    }
+
+    fn unreadable(&self, error: &io::Error) -> FileFault {
+        fault(&self.path, FaultKind::Unreadable, words(error))
+    }
+}
+
+impl Iterator for SourceTree {
+    type Item = Result<(u64, Entry), FileFault>;
+
+    /// The next entry with its number, which counts entries, not faults. A fault leaves one entry, or what is below it,
+    /// out.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(fault) = self.pending.take() {
+                return Some(Err(fault));
+            }
+            let found = if !self.frames.is_empty() {
+                self.step()
+            } else if self.begun {
+                self.origin += 1;
+                self.begun = false;
+                None
+            } else if self.origin < self.files.origins().len() {
+                self.begin()
+            } else {
+                return None;
+            };
+            match found {
+                None => {}
+                Some(Err(fault)) => return Some(Err(fault)),
+                Some(Ok(entry)) => {
+                    self.number += 1;
+                    return Some(Ok((self.number - 1, entry)));
+                }
+            }
+        }
+    }
+}
+
+/// Names of a folder, sorted: a walk has the same order each time.
+fn list(folder: &OwnedFd, names: &mut Vec<Vec<u8>>) -> io::Result<()> {
+    let mut buffer = [MaybeUninit::uninit(); 32_768];
+    let mut entries = RawDir::new(folder, &mut buffer);
+    let result = loop {
+        match entries.next() {
+            None => break Ok(()),
+            Some(Err(error)) => break Err(error.into()),
+            Some(Ok(entry)) => match entry.file_name().to_bytes() {
+                b"." | b".." => {}
+                name if name == STATE_NAME.as_bytes() => {}
+                name => names.push(name.to_vec()),
+            },
+        }
+    };
+    names.sort_unstable();
+    result
+}

@@ -1,0 +1,313 @@
+//! TCP of the kernel: settings per socket, TLS over it unless the user wants none.
+
+use crate::error::{CopyError, ErrorKind};
+use crate::tls::TlsKeys;
+use crate::transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
+use std::io::{self, BufReader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A handshake looks so often whether the copy is over.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Settings of each socket; absent: the host's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TcpSettings {
+    pub congestion_control: Option<String>,
+    pub send_buffer_bytes: Option<u64>,
+    pub receive_buffer_bytes: Option<u64>,
+    pub max_segment_bytes: Option<u32>,
+    /// Data that is not acknowledged for so long ends the connection (TCP_USER_TIMEOUT).
+    pub silence: Duration,
+}
+
+impl TcpSettings {
+    /// Sets what has to be set before the handshake: it scales the window by the buffers.
+    fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
+        let socket = socket.as_fd();
+        if let Some(name) = &self.congestion_control {
+            sockopt::set_tcp_congestion(socket, name).map_err(|error| {
+                io::Error::new(io::ErrorKind::InvalidInput, format!("congestion control {name:?}: {error}"))
+            })?;
+        }
+        if let Some(bytes) = self.send_buffer_bytes {
+            set_buffer(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes)?;
+        }
+        if let Some(bytes) = self.receive_buffer_bytes {
+            set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, bytes)?;
+        }
+        if let Some(bytes) = self.max_segment_bytes {
+            set_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)?;
+        }
+        sockopt::set_tcp_nodelay(socket, true)?;
+        let silence_ms = u32::try_from(self.silence.as_millis()).unwrap_or(u32::MAX);
+        set_option(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, silence_ms)?;
+        Ok(())
+    }
+}
+
+/// Beyond the host's limit with rights, else up to it. The kernel doubles the number for its own structures.
+fn set_buffer(socket: BorrowedFd<'_>, force: i32, plain: i32, bytes: u64) -> io::Result<()> {
+    let bytes = i32::try_from(bytes / 2).unwrap_or(i32::MAX / 2);
+    set_option(socket, libc::SOL_SOCKET, force, bytes).or_else(|_| set_option(socket, libc::SOL_SOCKET, plain, bytes))
+}
+
+fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32, value: T) -> io::Result<()> {
+    // SAFETY: the pointer is to `value`, of the length that is told.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(&value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A connected socket, shared by its halves and its handle.
+#[derive(Clone)]
+pub(crate) struct TcpEnd {
+    pub stream: Arc<TcpStream>,
+}
+
+impl TcpEnd {
+    fn new(stream: TcpStream) -> TcpEnd {
+        TcpEnd { stream: Arc::new(stream) }
+    }
+
+    fn timeouts(&self, wait: Option<Duration>) -> io::Result<()> {
+        let wait = wait.map(|wait| wait.max(Duration::from_millis(1)));
+        self.stream.set_read_timeout(wait)?;
+        self.stream.set_write_timeout(wait)
+    }
+
+    fn establish(self, keys: Option<&TlsKeys>, wait: Duration, over: &AtomicBool) -> io::Result<Connection> {
+        self.timeouts(Some(SLICE))?;
+        let end_ns = path_net::monotonic_ns() + wait.as_nanos() as u64;
+        let connection = match keys {
+            Some(keys) => keys.handshake(self.clone(), &|| over.load(Relaxed) || path_net::monotonic_ns() > end_ns)?,
+            None => Connection {
+                reader: Box::new(BufReader::with_capacity(64 << 10, SharedSocket(self.clone()))),
+                writer: Box::new(SharedSocket(self.clone())),
+                handle: Arc::new(self.clone()),
+            },
+        };
+        self.timeouts(None)?;
+        Ok(connection)
+    }
+}
+
+struct SharedSocket(TcpEnd);
+
+impl io::Read for SharedSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.0.stream).read(buffer)
+    }
+}
+
+impl io::Write for SharedSocket {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        (&*self.0.stream).write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Handle for TcpEnd {
+    fn close(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    fn facts(&self) -> StreamFacts {
+        // SAFETY: the structure has no invalid bit pattern, and the kernel writes at most the length that is told.
+        let info = unsafe {
+            let mut info: libc::tcp_info = std::mem::zeroed();
+            let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+            let result = libc::getsockopt(
+                self.stream.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                std::ptr::from_mut(&mut info).cast(),
+                &mut length,
+            );
+            if result != 0 {
+                return StreamFacts::default();
+            }
+            info
+        };
+        StreamFacts {
+            rtt_s: Some(f64::from(info.tcpi_rtt) / 1e6),
+            window_bytes: Some(u64::from(info.tcpi_snd_cwnd) * u64::from(info.tcpi_snd_mss)),
+            retransmitted: Some(u64::from(info.tcpi_total_retrans)),
+        }
+    }
+
+    fn pace(&self, bytes_per_s: Option<u64>) -> bool {
+        // 64 bits since Linux 4.20; ~0 takes the limit away.
+        let rate = bytes_per_s.unwrap_or(u64::MAX);
+        set_option(self.stream.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate).is_ok()
+    }
+}
+
+/// The port that the other end connects to.
+pub(crate) struct TcpPort {
+    listener: TcpListener,
+    port: u16,
+    keys: Option<TlsKeys>,
+    over: Arc<AtomicBool>,
+}
+
+impl TcpPort {
+    /// Binds the first free port of the range.
+    ///
+    /// # Errors
+    /// `Port`: none is free. `Input`: a setting that the kernel does not take.
+    pub fn bind(
+        local: Option<IpAddr>,
+        ports: Option<(u16, u16)>,
+        settings: &TcpSettings,
+        keys: Option<TlsKeys>,
+        over: Arc<AtomicBool>,
+    ) -> Result<TcpPort, CopyError> {
+        let (low, high) = ports.unwrap_or((0, 0));
+        let hosts = match local {
+            Some(local) => vec![local],
+            None => vec![IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
+        };
+        let mut last = None;
+        for port in low..=high {
+            for &host in &hosts {
+                match listen(SocketAddr::new(host, port), settings) {
+                    Ok(listener) => {
+                        let port = listener.local_addr().map_err(|error| port_error(&error))?.port();
+                        return Ok(TcpPort { listener, port, keys, over });
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                        return Err(CopyError { kind: ErrorKind::Input, text: error.to_string() });
+                    }
+                    Err(error) => last = Some((port, error)),
+                }
+            }
+        }
+        let (port, error) = last.unwrap_or((low, io::ErrorKind::InvalidInput.into()));
+        Err(CopyError { kind: ErrorKind::Port, text: format!("port {port} (of {low} to {high}): {error}") })
+    }
+}
+
+fn port_error(error: &io::Error) -> CopyError {
+    CopyError { kind: ErrorKind::Port, text: format!("port: {error}") }
+}
+
+fn listen(address: SocketAddr, settings: &TcpSettings) -> io::Result<TcpListener> {
+    let socket = socket(address)?;
+    settings.apply(&socket)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, 128)?;
+    Ok(TcpListener::from(socket))
+}
+
+fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    Ok(net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// True if the descriptor is ready within `wait`.
+fn ready(descriptor: BorrowedFd<'_>, flags: PollFlags, wait: Duration) -> io::Result<bool> {
+    let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+    match poll(&mut [PollFd::from_borrowed_fd(descriptor, flags)], Some(&timeout)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Listener for TcpPort {
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn next(&self, wait: Duration) -> io::Result<Option<Box<dyn Incoming>>> {
+        if !ready(self.listener.as_fd(), PollFlags::IN, wait)? {
+            return Ok(None);
+        }
+        match self.listener.accept() {
+            Ok((stream, peer)) => Ok(Some(Box::new(TcpIncoming {
+                end: TcpEnd::new(stream),
+                peer: peer.ip().to_canonical(),
+                keys: self.keys.clone(),
+                over: self.over.clone(),
+            }))),
+            // The peer has gone again, or this process has too many descriptors for now (accept(2)).
+            Err(error) if error.raw_os_error() != Some(libc::EBADF) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+struct TcpIncoming {
+    end: TcpEnd,
+    peer: IpAddr,
+    keys: Option<TlsKeys>,
+    over: Arc<AtomicBool>,
+}
+
+impl Incoming for TcpIncoming {
+    fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
+    fn accept(self: Box<Self>, wait: Duration) -> io::Result<Connection> {
+        self.end.stream.set_nodelay(true)?;
+        self.end.clone().establish(self.keys.as_ref(), wait, &self.over)
+    }
+}
+
+/// Where the other end listens.
+pub(crate) struct TcpDialer {
+    pub peer: SocketAddr,
+    pub local: Option<IpAddr>,
+    pub settings: TcpSettings,
+    pub keys: Option<TlsKeys>,
+    /// Set: the copy is over, nobody waits for a connection.
+    pub over: Arc<AtomicBool>,
+}
+
+impl Dialer for TcpDialer {
+    fn connect(&self, wait: Duration) -> io::Result<Connection> {
+        let socket = socket(self.peer)?;
+        self.settings.apply(&socket)?;
+        if let Some(local) = self.local {
+            net::bind(&socket, &SocketAddr::new(local, 0))?;
+        }
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        match net::connect(&socket, &self.peer) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::INPROGRESS) => {
+                let end_ns = path_net::monotonic_ns() + wait.as_nanos() as u64;
+                while !ready(socket.as_fd(), PollFlags::OUT, SLICE.min(wait))? {
+                    if self.over.load(Relaxed) || path_net::monotonic_ns() > end_ns {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                sockopt::socket_error(&socket)??;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        rustix::io::ioctl_fionbio(&socket, false)?;
+        TcpEnd::new(TcpStream::from(socket)).establish(self.keys.as_ref(), wait, &self.over)
+    }
+}

@@ -1,0 +1,61 @@
+//! Names that a path of an entry may have, and the form in which a path is shown.
+
+use crate::wire::WireError;
+
+/// NAME_MAX of Linux.
+pub const NAME_BYTES: usize = 255;
+/// PATH_MAX of Linux: of a path in all, and of a symbolic link's target.
+pub const PATH_BYTES: usize = 4096;
+
+/// Checks what another host names: each component is one name, none leads up or out.
+///
+/// # Errors
+/// One line.
+pub fn check_path(path: &[Vec<u8>]) -> Result<(), WireError> {
+    let mut bytes = 0;
+    for name in path {
+        if name.is_empty() || name == b"." || name == b".." {
+            return Err(WireError("a path with a component \"\", \".\" or \"..\""));
+        }
+        if name.len() > NAME_BYTES {
+            return Err(WireError("a name beyond 255 bytes"));
+        }
+        if name.iter().any(|&byte| byte == b'/' || byte == 0) {
+            return Err(WireError("a name with \"/\" or a zero byte"));
+        }
+        bytes += name.len() + 1;
+    }
+    if bytes > PATH_BYTES {
+        return Err(WireError("a path beyond 4096 bytes"));
+    }
+    Ok(())
+}
+
+/// A path in one line of UTF-8: other bytes, control characters and backslashes as `\xNN`. "." is the destination.
+pub fn show_path(path: &[Vec<u8>]) -> String {
+    if path.is_empty() {
+        return ".".into();
+    }
+    path.iter().map(|name| show_bytes(name)).collect::<Vec<_>>().join("/")
+}
+
+/// Bytes in one line of UTF-8, as [`show_path`] does.
+pub fn show_bytes(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for part in bytes.utf8_chunks() {
+        for character in part.valid().chars() {
+            if character.is_control() || character == '\\' {
+                let mut buffer = [0; 4];
+                character.encode_utf8(&mut buffer).bytes().for_each(|byte| push_hex(&mut text, byte));
+            } else {
+                text.push(character);
+            }
+        }
+        part.invalid().iter().for_each(|&byte| push_hex(&mut text, byte));
+    }
+    text
+}
+
+fn push_hex(text: &mut String, byte: u8) {
+    text.push_str(&format!("\\x{byte:02x}"));
+}

@@ -1,0 +1,215 @@
+//! Connections made and taken.
+
+use crate::control::Shown;
+use crate::error::QuicError;
+use crate::runtime::{self, Shared};
+use crate::settings::{Settings, LARGEST_PAYLOAD};
+use crate::stream::{QuicStream, GREETING};
+use crate::{socket, tls};
+use quinn::{ConnectionError, Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Handshakes at the same time: more are refused.
+const HANDSHAKES: usize = 64;
+/// Streams that are ready and not taken yet.
+const READY: usize = 64;
+/// Time within which `stop` is heeded.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A UDP port at which streams arrive.
+pub struct QuicListener {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    ready: Mutex<Receiver<QuicStream>>,
+    taking: JoinHandle<()>,
+    runtime: Arc<Shared>,
+}
+
+impl QuicListener {
+    /// Listens at `ip` on the first free port of `ports`, with the certificate and its key, DER (PKCS #8).
+    ///
+    /// # Errors
+    /// No port is free, or the certificate is none.
+    pub fn bind(
+        ip: IpAddr,
+        ports: RangeInclusive<u16>,
+        certificate: &[u8],
+        key: &[u8],
+        settings: &Settings,
+    ) -> Result<QuicListener, QuicError> {
+        let server = tls::server(certificate, key)?;
+        let socket = bind_one(ip, &ports, settings.socket_buffer_bytes)?;
+        let io = |error| QuicError::Io { doing: "listening", error };
+        let address = socket.local_addr().map_err(io)?;
+        let runtime = runtime::shared()?;
+        let endpoint = endpoint(&runtime, socket, Some(server.clone()))?;
+        let (sender, ready) = mpsc::channel(READY);
+        let taking = take_all(endpoint.clone(), server, settings.clone(), sender, Arc::downgrade(&runtime));
+        let taking = runtime.handle().spawn(taking);
+        Ok(QuicListener { endpoint, address, ready: Mutex::new(ready), taking, runtime })
+    }
+
+    /// Address at which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits for the next stream, from a peer that knows the certificate; nothing more is known of it.
+    ///
+    /// # Errors
+    /// None came within `within`, or `stop` was set.
+    pub fn accept(&self, within: Duration, stop: &AtomicBool) -> Result<QuicStream, QuicError> {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        self.runtime.handle().block_on(stoppable(within, stop, ready.recv()))?.ok_or(QuicError::Stopped)
+    }
+}
+
+impl Drop for QuicListener {
+    fn drop(&mut self) {
+        // Streams that were taken live on.
+        self.endpoint.set_server_config(None);
+        self.taking.abort();
+    }
+}
+
+/// Connects to `peer`, which must have exactly this certificate, DER.
+///
+/// # Errors
+/// It does not answer within `within`, is another, or `stop` was set.
+pub fn connect(
+    peer: SocketAddr,
+    certificate: &[u8],
+    settings: &Settings,
+    within: Duration,
+    stop: &AtomicBool,
+) -> Result<QuicStream, QuicError> {
+    let mut client = tls::client(certificate)?;
+    let (transport, shown) = settings.transport(peer.ip(), socket::route_mtu(peer));
+    client.transport_config(Arc::new(transport));
+    let runtime = runtime::shared()?;
+    let local = settings.local.unwrap_or_else(|| socket::any(peer.ip()));
+    let socket = bind_one(local, &(0..=0), settings.socket_buffer_bytes)?;
+    let endpoint = endpoint(&runtime, socket, None)?;
+    let making = async {
+        let failed = |error: ConnectionError| failure(&error);
+        let connecting =
+            endpoint.connect_with(client, peer, tls::SERVER_NAME).map_err(|e| QuicError::Connection(e.to_string()))?;
+        let connection = connecting.await.map_err(failed)?;
+        let (mut send, recv) = connection.open_bi().await.map_err(failed)?;
+        send.write_all(&[GREETING]).await.map_err(|e| QuicError::Connection(e.to_string()))?;
+        Ok((connection, (send, recv)))
+    };
+    let (connection, halves) = runtime.handle().block_on(stoppable(within, stop, making))??;
+    Ok(QuicStream::new(runtime, endpoint, connection, halves, shown))
+}
+
+/// Waits for `future`, but not beyond `within` nor for long once `stop` is set.
+async fn stoppable<T>(within: Duration, stop: &AtomicBool, future: impl Future<Output = T>) -> Result<T, QuicError> {
+    let mut future = pin!(future);
+    let deadline = tokio::time::Instant::now() + within;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(QuicError::Stopped);
+        }
+        let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+        match timeout(left.min(STOP_INTERVAL), &mut future).await {
+            Ok(result) => return Ok(result),
+            Err(_) if left <= STOP_INTERVAL => return Err(QuicError::Timeout(within)),
+            Err(_) => {}
+        }
+    }
+}
+
+fn bind_one(ip: IpAddr, ports: &RangeInclusive<u16>, buffer_bytes: usize) -> Result<UdpSocket, QuicError> {
+    let mut refused = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+    for port in ports.clone() {
+        match socket::bind((ip, port).into(), buffer_bytes) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => refused = error,
+        }
+    }
+    Err(QuicError::Port { ports: format!("{} to {} at {ip}", ports.start(), ports.end()), error: refused })
+}
+
+fn endpoint(runtime: &Shared, socket: UdpSocket, server: Option<quinn::ServerConfig>) -> Result<Endpoint, QuicError> {
+    let _entered = runtime.handle().enter();
+    let mut config = EndpointConfig::default();
+    config.max_udp_payload_size(LARGEST_PAYLOAD).expect("within what a UDP packet holds");
+    Endpoint::new(config, server, socket, Arc::new(TokioRuntime))
+        .map_err(|error| QuicError::Io { doing: "starting QUIC", error })
+}
+
+/// Takes connections until the listener is dropped.
+async fn take_all(
+    endpoint: Endpoint,
+    server: quinn::ServerConfig,
+    settings: Settings,
+    sender: Sender<QuicStream>,
+    runtime: Weak<Shared>,
+) {
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    while let Some(incoming) = endpoint.accept().await {
+        let Ok(permit) = handshakes.clone().try_acquire_owned() else {
+            incoming.refuse();
+            continue;
+        };
+        let (endpoint, server, settings) = (endpoint.clone(), server.clone(), settings.clone());
+        let (sender, runtime) = (sender.clone(), runtime.clone());
+        tokio::spawn(async move {
+            let _permit = permit;
+            let within = settings.silence;
+            // A peer that does not come through is its own loss.
+            let Ok(Ok(taken)) = timeout(within, take(incoming, server, &settings)).await else { return };
+            let Some(runtime) = runtime.upgrade() else { return };
+            let (connection, halves, shown) = taken;
+            let _ = sender.send(QuicStream::new(runtime, endpoint, connection, halves, shown)).await;
+        });
+    }
+}
+
+type Taken = (quinn::Connection, (quinn::SendStream, quinn::RecvStream), Arc<Shown>);
+
+/// The handshake and the first byte.
+async fn take(
+    incoming: Incoming,
+    mut server: quinn::ServerConfig,
+    settings: &Settings,
+) -> Result<Taken, ConnectionError> {
+    // A socket of IPv6 has IPv4's peers too.
+    let peer = SocketAddr::new(incoming.remote_address().ip().to_canonical(), incoming.remote_address().port());
+    let (transport, shown) = settings.transport(peer.ip(), socket::route_mtu(peer));
+    server.transport_config(Arc::new(transport));
+    let connection = incoming.accept_with(Arc::new(server))?.await?;
+    let (send, mut recv) = connection.accept_bi().await?;
+    let mut greeting = [0];
+    match recv.read_exact(&mut greeting).await {
+        Ok(()) if greeting[0] == GREETING => Ok((connection, (send, recv), shown)),
+        _ => {
+            connection.close(VarInt::from_u32(1), b"no greeting");
+            Err(connection.closed().await)
+        }
+    }
+}
+
+fn failure(error: &ConnectionError) -> QuicError {
+    match error {
+        // Codes of TLS alerts (RFC 9001, 4.8): the certificate or the protocol is another.
+        ConnectionError::TransportError(e) if (0x100..0x200).contains(&u64::from(e.code)) => {
+            QuicError::Peer(error.to_string())
+        }
+        ConnectionError::ConnectionClosed(e) if (0x100..0x200).contains(&u64::from(e.error_code)) => {
+            QuicError::Peer(error.to_string())
+        }
+        _ => QuicError::Connection(error.to_string()),
+    }
+}
