@@ -89,6 +89,7 @@ fn send(
                 while !STOP.load(Ordering::Relaxed) && writer.write_all(&data).is_ok() {
                     BYTES.fetch_add(PIECE as u64, Ordering::Relaxed);
                 }
+                let _ = writer.finish();
             });
         }
         loop {
@@ -108,9 +109,6 @@ fn send(
             thread::sleep(SAMPLE);
         }
         STOP.store(true, Ordering::Relaxed);
-        for handle in &handles {
-            handle.shutdown();
-        }
     });
     let took = seconds(ClockId::Monotonic) - began;
     let cpu = seconds(ClockId::ProcessCPUTime) - cpu;
@@ -132,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let count = |text: Option<&&str>| text.map_or(Ok(1), |text| text.parse());
-    match words[..] {
+    let result = match words[..] {
         ["receive", address, file, ref rest @ ..] => receive(address.parse()?, file, count(rest.first())?),
         ["send", address, file, for_s, control, ref rest @ ..] => {
             let (values, streams): (Vec<&str>, Vec<&str>) = rest.iter().partition(|word| word.contains('='));
@@ -144,5 +142,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             send(address.parse()?, file, for_s.parse()?, &settings(control, &given)?, count(streams.first())?)
         }
         _ => Err("quic_bulk receive IP:PORT CERTIFICATE | send IP:PORT CERTIFICATE SECONDS CONTROL".into()),
-    }
+    };
+    quic::settle(Duration::from_secs(2));
+    result
 }

@@ -2,6 +2,7 @@
 
 use crate::error::QuicError;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Threads: one sends while another receives.
@@ -25,9 +26,23 @@ impl Drop for Shared {
     }
 }
 
+static CURRENT: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+/// Between two looks whether it is gone.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// Waits until the last packets of all streams that were dropped are sent, at most `within`. Without it a program that
+/// ends at once takes them along, and the other end waits for the silence to be over.
+pub fn settle(within: Duration) {
+    let mut left = within;
+    while CURRENT.lock().unwrap_or_else(PoisonError::into_inner).strong_count() > 0 && left > Duration::ZERO {
+        #[allow(clippy::disallowed_methods, reason = "the wait of a thread that has nothing else to do")]
+        std::thread::sleep(GLANCE);
+        left = left.saturating_sub(GLANCE);
+    }
+}
+
 /// The runtime that is there, or a new one.
 pub(crate) fn shared() -> Result<Arc<Shared>, QuicError> {
-    static CURRENT: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
     let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(shared) = current.upgrade() {
         return Ok(shared);
