@@ -379,7 +379,7 @@ impl Message {
                 entry: Box::new(WireEntry::decode(from)?),
             },
             11 => Message::Dropped { number: from.number()?, kind: kind(from)?, reason: from.text(TEXT_MAX)? },
-            12 => Message::Wants((0..from.count(4)?).map(|_| Want::decode(from)).collect::<Result<Vec<_>, _>>()?),
+            12 => Message::Wants((0..from.count(3)?).map(|_| Want::decode(from)).collect::<Result<Vec<_>, _>>()?),
             13 => Message::Mismatch { number: from.number()?, generation: small(from)? },
             14 => Message::Concluded(
                 (0..from.count(2)?)
