@@ -19,6 +19,7 @@ mod manifest_file;
 mod meeting;
 mod names;
 mod page_cache;
+mod quic_streams;
 mod receiver;
 mod scan;
 mod sender;
@@ -29,6 +30,7 @@ mod tls;
 mod transport;
 mod transports;
 mod verify;
+mod versions;
 mod xattr;
 
 pub use destination::{copy_state, user_state_folder, Base, Closed, Destination, Existing, Part};
@@ -37,13 +39,9 @@ pub use error::{CopyError, ErrorKind};
 pub use forget::forget;
 pub use journal_file::JournalFile;
 pub use keys::{draw_keys, CopyKeys};
-pub use names::{is_full, path_text};
+pub use names::is_full;
 pub use scan::{scan, ScanSpec, Scanned};
 pub use source::{SourceFile, SourceFiles, SourceTree};
 pub use transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};
 pub use verify::{verify, Difference, Verified, VerifySpec};
-
-// Beside a copy: versions that backups keep.
-mod versions;
-
 pub use versions::VersionsRequest;
