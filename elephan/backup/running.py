@@ -357,7 +357,7 @@ class Runner:
 def forecast_of_run(job: JobSpec, ledger: Ledger, is_first: bool, rate_bps: int | None) -> CopyForecast | None:
     """Return the forecast of a run; None where neither the file nor earlier runs say enough. Raises `ElephanError`."""
     data, runs = file_set(job, ledger, is_first)
-    if data is None:
+    if data is None or data.bytes == 0:
         return None
     return simulated(job, data, rate_bps) or by_history(runs, data.bytes, data.files)
 
@@ -378,4 +378,4 @@ def file_set(job: JobSpec, ledger: Ledger, is_first: bool) -> tuple[FileSet | No
     if job.data.change is not None:
         return FileSet.of_text(job.data.change), runs
     change = usual_change(runs)
-    return (None if change is None else FileSet(1, change)), runs
+    return (None if not change else FileSet(1, change)), runs
