@@ -1,6 +1,8 @@
 //! Tests of the crate `copy-net`.
 
+mod copies;
 mod destination;
+mod ends;
 mod folders;
 mod journal;
 mod local_copy;
