@@ -1,1 +1,1 @@
-"""Advice on a path: measured, fitted to a scenario, simulated with candidates; one is proposed with reasons."""
+"""What to copy with over a path: facts of the path, candidates simulated on it, one proposed with reasons."""

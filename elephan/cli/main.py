@@ -38,6 +38,8 @@ MODULES = {
     "line": "line",
     "measure": "measure",
     "diagnose": "diagnose",
+    "copy": "copy",
+    "backup": "backup",
     "monitor": "monitor",
     "web": "web",
 }

@@ -25,8 +25,8 @@ impl Agent {
     /// Starts one in the namespace, None: here; and greets it.
     pub fn start(namespace: Option<&Namespace>) -> Agent {
         let mut agent = Agent::start_silently(namespace);
-        let hello = agent.ask("hello", json!({"protocol": 2}));
-        assert_eq!(hello["answer"]["protocol"], 2, "{hello}");
+        let hello = agent.ask("hello", json!({"protocol": 3}));
+        assert_eq!(hello["answer"]["protocol"], 3, "{hello}");
         agent
     }
 

@@ -1,6 +1,7 @@
 //! The transport that a specification asks for.
 
 use crate::error::CopyError;
+use crate::quic_streams;
 use crate::session::Session;
 use crate::tcp::{TcpDialer, TcpPort, TcpSettings};
 use crate::tls::TlsKeys;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// # Errors
 /// `Port`, `Input`.
 pub(crate) fn listener(spec: &EndSpec, session: &Session) -> Result<Box<dyn Listener>, CopyError> {
-    let Some(settings) = tcp_settings(spec) else { return quic_is_missing() };
+    let Some(settings) = tcp_settings(spec) else { return quic_streams::listener(spec, session.over_flag()) };
     let keys = spec.tls.as_ref().map(|tls| TlsKeys::new(tls, true)).transpose()?;
     Ok(Box::new(TcpPort::bind(spec.local, spec.ports, &settings, keys, session.over_flag())?))
 }
@@ -24,15 +25,11 @@ pub(crate) fn listener(spec: &EndSpec, session: &Session) -> Result<Box<dyn List
 /// # Errors
 /// `Input`.
 pub(crate) fn dialer(spec: &EndSpec, session: &Session) -> Result<Box<dyn Dialer>, CopyError> {
-    let Some(settings) = tcp_settings(spec) else { return quic_is_missing() };
+    let Some(settings) = tcp_settings(spec) else { return quic_streams::dialer(spec, session.over_flag()) };
     let keys = spec.tls.as_ref().map(|tls| TlsKeys::new(tls, false)).transpose()?;
     let peer = spec.peer.unwrap_or(std::net::Ipv4Addr::LOCALHOST.into());
     let peer = SocketAddr::new(peer, spec.port);
     Ok(Box::new(TcpDialer { peer, local: spec.local, settings, keys, over: session.over_flag() }))
-}
-
-fn quic_is_missing<T>() -> Result<T, CopyError> {
-    Err(CopyError { kind: crate::ErrorKind::Input, text: "transport.kind = quic: not in this build".into() })
 }
 
 fn tcp_settings(spec: &EndSpec) -> Option<TcpSettings> {

@@ -10,3 +10,4 @@ mod races;
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
 mod source;
+mod versions;

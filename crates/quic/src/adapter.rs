@@ -19,7 +19,7 @@ const NS_PER_US: u64 = 1_000;
 const FLAG_DATA_ACKED: u32 = 0x04;
 const FLAG_ECE: u32 = 0x40;
 const FLAG_SND_UNA_ADVANCED: u32 = 0x400;
-/// Time for which an algorithm's own pacing may fall behind and then catch up: ACKs and timers come that late.
+/// Time for which pacing may fall behind and then catch up: ACKs come that late.
 const PACING_SLACK_NS: u64 = 4_000_000;
 /// `pacing_status` where something below paces (Linux SK_PACING_FQ): quinn does, at 5/4 of a window per RTT.
 const PACED_BELOW: u8 = 2;
@@ -56,6 +56,8 @@ struct Lost {
 pub(crate) struct Adapter {
     cc: Controller,
     mtu: u64,
+    /// Window that the last change of the MTU gave, segments, and the bytes that it stands for.
+    rescaled: (u32, u64),
     /// `init` was called: the first ACK, the handshake's, has come.
     started: bool,
     now_ns: u64,
@@ -77,9 +79,13 @@ pub(crate) struct Adapter {
     prr_out_bytes: u64,
     /// Number of a byte: once acknowledged, whether the window limits is judged anew (Linux cwnd_usage_seq).
     usage_end: u64,
-    /// Bytes that the algorithm's own pacing allows; below 0: sent in advance.
+    /// Bytes that pacing allows, by the algorithm or the user; below 0: sent in advance.
     tokens: i64,
     refilled_ns: u64,
+    /// The user's limit, bytes/s; `u64::MAX`: none.
+    limit: u64,
+    /// Tokens, not the window, were missing since the last ACK.
+    was_held: bool,
 }
 
 impl Adapter {
@@ -95,6 +101,7 @@ impl Adapter {
         Adapter {
             cc,
             mtu,
+            rescaled: (0, 0),
             started: false,
             now_ns: CLOCK_START_NS,
             bursts: Bursts::default(),
@@ -113,6 +120,8 @@ impl Adapter {
             usage_end: 0,
             tokens: (BURST_SEGMENTS * mtu) as i64,
             refilled_ns: CLOCK_START_NS,
+            limit: u64::MAX,
+            was_held: false,
         }
     }
 
@@ -170,10 +179,9 @@ impl Adapter {
         s.lsndtime_us = now_us;
         s.snd_nxt = self.sent as u32;
         self.count_in_flight();
-        if self.is_paced() {
-            self.refill();
+        if let Some(rate) = self.token_rate() {
+            self.refill(rate);
             self.tokens -= bytes as i64;
-            let rate = self.cc.sock().pacing_rate.max(1);
             let debt = u64::try_from(-self.tokens).unwrap_or(0);
             self.cc.sock_mut().next_send_us = now_us + debt.saturating_mul(1_000_000) / rate;
         }
@@ -245,9 +253,18 @@ impl Adapter {
         if mtu == self.mtu {
             return;
         }
-        // As many bytes as before (Linux tcp_mtup_probe_success).
+        // As many bytes as before (Linux tcp_mtup_probe_success), also after the many steps of a search.
+        let old = self.mtu;
+        let rescaled = |bytes: u64| u32::try_from((bytes / mtu).max(1)).unwrap_or(u32::MAX);
         let s = self.cc.sock_mut();
-        s.snd_cwnd = u32::try_from(u64::from(s.snd_cwnd) * self.mtu / mtu).unwrap_or(u32::MAX).max(1);
+        if s.snd_cwnd != self.rescaled.0 {
+            self.rescaled.1 = u64::from(s.snd_cwnd) * old;
+        }
+        s.snd_cwnd = rescaled(self.rescaled.1);
+        self.rescaled.0 = s.snd_cwnd;
+        if s.snd_ssthresh < INFINITE_SSTHRESH {
+            s.snd_ssthresh = rescaled(u64::from(s.snd_ssthresh) * old).max(MINIMUM_WINDOW);
+        }
         s.snd_cwnd_cnt = 0;
         s.mss_cache = mtu as u32;
         s.gso_max_bytes = (BURST_SEGMENTS * mtu) as u32;
@@ -268,25 +285,32 @@ impl Adapter {
         u64::from(self.cc.sock().snd_cwnd.max(MINIMUM_WINDOW)) * self.mtu
     }
 
-    /// The algorithm sets the pacing rate itself.
-    fn is_paced(&self) -> bool {
-        let rate = self.cc.sock().pacing_rate;
-        self.cc.has_cong_control() && rate != u64::MAX && rate != 0
+    /// Most bytes per second from now on.
+    pub fn set_limit(&mut self, bytes_per_s: u64) {
+        self.limit = bytes_per_s;
     }
 
-    /// The algorithm's own pacing holds the next packet back. It is asked again at the next ACK: quinn has no timer
-    /// for it.
+    /// Rate at which tokens come, bytes/s: the algorithm's, if it sets one itself, and the user's limit.
+    fn token_rate(&self) -> Option<u64> {
+        let own = if self.cc.has_cong_control() { self.cc.sock().pacing_rate } else { u64::MAX };
+        let rate = own.min(self.limit);
+        (rate != u64::MAX && rate != 0).then_some(rate)
+    }
+
+    /// Pacing holds the next packet back. It is asked again at the next ACK: quinn has no timer for it.
     pub fn is_held(&mut self) -> bool {
+        let Some(rate) = self.token_rate() else { return false };
         // With less in flight no ACK may come that would ask again.
-        if !self.is_paced() || self.in_flight < u64::from(MINIMUM_WINDOW) * self.mtu {
+        if self.in_flight < u64::from(MINIMUM_WINDOW) * self.mtu {
             return false;
         }
-        self.refill();
-        self.tokens <= 0
+        self.refill(rate);
+        let held = self.tokens <= 0;
+        self.was_held |= held;
+        held
     }
 
-    fn refill(&mut self) {
-        let rate = self.cc.sock().pacing_rate;
+    fn refill(&mut self, rate: u64) {
         let elapsed = self.now_ns.saturating_sub(self.refilled_ns);
         let slack = (u128::from(rate) * u128::from(PACING_SLACK_NS) / 1_000_000_000) as i64;
         let most = slack.max((BURST_SEGMENTS * self.mtu) as i64);
@@ -366,7 +390,8 @@ impl Adapter {
         let prior_in_flight = a.in_flight_after + a.bytes;
         (self.in_flight, self.now_ns) = (prior_in_flight, a.now_ns);
         self.count_in_flight();
-        self.validate(!a.app_limited);
+        let held = std::mem::take(&mut self.was_held);
+        self.validate(!a.app_limited && !held);
         let prior_packets = self.cc.sock().packets_out;
         let prior_delivered = self.cc.sock().delivered;
         let mut flag = FLAG_DATA_ACKED;

@@ -97,7 +97,8 @@ pub fn connect(
     let (transport, shown) = settings.transport(peer.ip(), socket::route_mtu(peer));
     client.transport_config(Arc::new(transport));
     let runtime = runtime::shared()?;
-    let socket = bind_one(socket::any(peer.ip()), &(0..=0), settings.socket_buffer_bytes)?;
+    let local = settings.local.unwrap_or_else(|| socket::any(peer.ip()));
+    let socket = bind_one(local, &(0..=0), settings.socket_buffer_bytes)?;
     let endpoint = endpoint(&runtime, socket, None)?;
     let making = async {
         let failed = |error: ConnectionError| failure(&error);
@@ -184,7 +185,8 @@ async fn take(
     mut server: quinn::ServerConfig,
     settings: &Settings,
 ) -> Result<Taken, ConnectionError> {
-    let peer = incoming.remote_address();
+    // A socket of IPv6 has IPv4's peers too.
+    let peer = SocketAddr::new(incoming.remote_address().ip().to_canonical(), incoming.remote_address().port());
     let (transport, shown) = settings.transport(peer.ip(), socket::route_mtu(peer));
     server.transport_config(Arc::new(transport));
     let connection = incoming.accept_with(Arc::new(server))?.await?;

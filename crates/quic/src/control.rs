@@ -25,6 +25,8 @@ pub struct Control {
 /// State of the congestion control that other threads may read while it works.
 #[derive(Debug, Default)]
 pub struct Shown {
+    /// Most bytes per second; 0: no limit.
+    limit: AtomicU64,
     window: AtomicU64,
     ssthresh: AtomicU64,
     pacing_rate: AtomicU64,
@@ -45,6 +47,11 @@ impl Shown {
     /// The rate that the algorithm or, for one that sets none, Linux's rule gives, bytes/s; 0 before the first ACK.
     pub fn pacing_rate(&self) -> u64 {
         self.pacing_rate.load(Ordering::Relaxed)
+    }
+
+    /// Sends at most so many bytes of packets per second from now on; nothing: no limit.
+    pub fn limit(&self, bytes_per_s: Option<u64>) {
+        self.limit.store(bytes_per_s.map_or(0, |rate| rate.max(1)), Ordering::Relaxed);
     }
 
     /// Packets were lost and the window is being reduced.
@@ -145,6 +152,8 @@ impl QuinnController for Connected {
         shown.ssthresh.store(ssthresh * u64::from(s.mss_cache), Ordering::Relaxed);
         shown.pacing_rate.store(if s.pacing_rate == u64::MAX { 0 } else { s.pacing_rate }, Ordering::Relaxed);
         shown.state.store(s.ca_state, Ordering::Relaxed);
+        let limit = self.shown.limit.load(Ordering::Relaxed);
+        adapter.set_limit(if limit == 0 { u64::MAX } else { limit });
         if adapter.is_held() {
             return 1;
         }

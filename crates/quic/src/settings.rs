@@ -25,12 +25,20 @@ pub struct Settings {
     pub silence: Duration,
     /// Socket buffers asked for, bytes; the system may give less (net.core.rmem_max).
     pub socket_buffer_bytes: usize,
+    /// Address of its own from which it connects; absent: as the route says.
+    pub local: Option<IpAddr>,
 }
 
 impl Settings {
     /// 64 MiB of window, 30 s of silence, 4 MiB of socket buffers.
     pub fn new(control: Control) -> Settings {
-        Settings { control, window_bytes: 64 << 20, silence: Duration::from_secs(30), socket_buffer_bytes: 4 << 20 }
+        Settings {
+            control,
+            window_bytes: 64 << 20,
+            silence: Duration::from_secs(30),
+            socket_buffer_bytes: 4 << 20,
+            local: None,
+        }
     }
 
     /// quinn's configuration of one connection to `peer`, whose first hop takes `route_mtu` bytes.

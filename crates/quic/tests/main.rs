@@ -1,1 +1,6 @@
-//! Tests of the crate `quic`.
+//! Tests of the crate, one binary.
+
+mod own_file;
+mod streams;
+mod virtual_path;
+mod virtual_tests;
