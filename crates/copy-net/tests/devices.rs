@@ -1,7 +1,7 @@
 //! Block devices as sources and destinations: loop devices on files.
 
-use crate::ends::attempt;
 use crate::folders::Folder;
+use crate::power_cut::ends::attempt;
 use copy::CopyOptions;
 use copy_net::ErrorKind;
 use std::fs::{self, File};

@@ -1,231 +1,229 @@
-//! Interruptions of a copy: an end that is killed, a full disk, a path that is down and comes back. The same command goes
-//! on, and sends nothing again that was acknowledged, but at most one chunk per stream.
+//! Copies that are stopped, cut, damaged, steered; sources that change meanwhile; strangers at the port.
 
-use crate::ends::{attempt, own_state_home, spec, Ends};
-use crate::folders::{listing, Folder};
-use crate::power_cut::mount::private_mounts;
-use copy::{CopyOptions, EndReport, EndSpec, Event, Role, Side};
-use copy_net::{run_end, Control, ErrorKind};
+use crate::copies::{agree, noise, same, tree};
+use crate::ends::Pair;
+use crate::folders::Folder;
+use crate::relay::Faults;
+use copy::{CopyOptions, Event, FaultKind, Steering, TransportSpec};
+use copy_net::ErrorKind;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 const CHUNK: u32 = 65_536;
-const STREAMS: u64 = 2;
-/// Of all sources together.
-const TOTAL: u64 = 6_000_000 + 200 * 5000;
 
 fn options() -> CopyOptions {
     CopyOptions { chunk_bytes: Some(CHUNK), ..CopyOptions::default() }
 }
 
-/// One large file and many small ones.
-fn sources(folder: &Folder) {
-    fs::create_dir_all(folder.join("from/small")).unwrap();
-    let large: Vec<u8> = (0..6_000_000_u64).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    fs::write(folder.join("from/large"), large).unwrap();
-    for index in 0..200_u32 {
-        let content: Vec<u8> = (0..5000_u32).map(|at| (at * 7 + index) as u8).collect();
-        fs::write(folder.join(&format!("from/small/{index}")), content).unwrap();
-    }
-}
-
-/// Not a test of its own: an end in a process that another test kills. Its specification is in the file COPY_END.
 #[test]
-#[ignore = "run by the tests of this file"]
-fn an_end_in_its_own_process() {
-    let Some(path) = std::env::var_os("COPY_END") else { return };
-    let spec: EndSpec = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    // The harness has written the test's name without an end of line.
-    let tell = |text: String| writeln!(std::io::stdout(), "\n@{text}").unwrap();
-    let report = run_end(&spec, &Control::default(), &mut |event| tell(serde_json::to_string(&event).unwrap()));
-    tell(format!("report {}", serde_json::to_string(&report.map_err(|error| error.text)).unwrap()));
-}
-
-struct End {
-    child: Child,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
-}
-
-impl End {
-    fn start(folder: &Folder, spec: &EndSpec) -> End {
-        let path = folder.join(&format!("{:?}.json", spec.role));
-        fs::write(&path, serde_json::to_string(spec).unwrap()).unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "interruptions::an_end_in_its_own_process", "--ignored", "--nocapture"])
-            .env("COPY_END", path)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        End { child, lines }
-    }
-
-    /// The next thing that it tells; None: it has ended.
-    fn next(&mut self) -> Option<String> {
-        self.lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix('@').map(str::to_owned))
-    }
-
-    fn event(&mut self) -> Option<Event> {
-        self.next().and_then(|line| serde_json::from_str(&line).ok())
-    }
-
-    fn report(mut self) -> Result<EndReport, String> {
-        let mut report = Err("it ended without a report".to_owned());
-        while let Some(line) = self.next() {
-            if let Some(text) = line.strip_prefix("report ") {
-                report = serde_json::from_str(text).unwrap();
-            }
+fn a_stopped_copy_goes_on_without_sending_again_what_is_durable() {
+    let folder = Folder::new("resume");
+    fs::create_dir(folder.join("from")).unwrap();
+    const SIZE: usize = 8_000_000;
+    fs::write(folder.join("from/large"), noise(1, SIZE)).unwrap();
+    let (from, to) = (folder.text("from/"), folder.join("to"));
+    let mut durable = 0;
+    let mut sent = 0;
+    for round in 0..2 {
+        let mut pair = Pair::new(&[&from], &to, options());
+        if round % 2 == 1 {
+            pair = pair.turned();
         }
-        self.child.wait().unwrap();
-        report
-    }
-}
-
-fn both(folder: &Folder, copy: &str, rate_bps: Option<u64>) -> (End, End) {
-    let receive = EndSpec {
-        destination: Some(folder.text("to")),
-        silence_s: 2.0,
-        ..spec(Role::Receive, Side::Listen, copy, &options())
-    };
-    let mut receiver = End::start(folder, &receive);
-    let port = loop {
-        match receiver.event().expect("it listens") {
-            Event::Listening { port } => break port,
-            _ => {}
-        }
-    };
-    let send = EndSpec {
-        sources: vec![folder.text("from/")],
-        port,
-        rate_bps,
-        silence_s: 2.0,
-        ..spec(Role::Send, Side::Connect, copy, &options())
-    };
-    (End::start(folder, &send), receiver)
-}
-
-fn a_killed_end(kill_receiver: bool) {
-    own_state_home();
-    let folder = Folder::new("killed");
-    sources(&folder);
-    let copy = if kill_receiver { "a1".repeat(16) } else { "a2".repeat(16) };
-    let mut acknowledged = 0;
-    for share in [TOTAL / 10, TOTAL / 2] {
-        let (mut sender, mut receiver) = both(&folder, &copy, Some(30_000_000));
-        while let Some(event) = sender.event() {
+        pair.send.rate_bps = Some(20_000_000);
+        let seen = AtomicU64::new(0);
+        let ended = pair.run_watched(&|event| {
             if let Event::Progress { durable_bytes, .. } = event {
-                acknowledged = durable_bytes.max(acknowledged);
-                if durable_bytes >= share {
-                    break;
+                seen.fetch_max(*durable_bytes, Relaxed);
+                if *durable_bytes > durable + 1_000_000 {
+                    pair.receive_control.stop.store(true, Relaxed);
                 }
             }
+        });
+        assert_eq!(ended.receive.unwrap_err().kind, ErrorKind::Stopped);
+        assert!(ended.send.is_err());
+        assert!(!to.join("large").exists());
+        durable = seen.load(Relaxed);
+        sent += ended
+            .send_events
+            .iter()
+            .rev()
+            .find_map(|event| match event {
+                Event::Progress { sent_bytes, .. } => Some(*sent_bytes),
+                _ => None,
+            })
+            .unwrap();
+    }
+    assert!(durable > 2_000_000 && sent >= durable);
+    let ended = Pair::new(&[&from], &to, options()).run();
+    let report = agree(&ended);
+    assert!(report.sent_bytes <= SIZE as u64 - durable, "{} of {SIZE}, {durable} durable", report.sent_bytes);
+    assert_eq!(report.sent_bytes + report.reused_bytes, SIZE as u64);
+    same(&folder.join("from"), &to);
+}
+
+#[test]
+fn only_chunks_that_differ_are_sent() {
+    let folder = Folder::new("delta");
+    fs::create_dir(folder.join("from")).unwrap();
+    let mut content = noise(1, 3_000_000);
+    fs::write(folder.join("from/large"), &content).unwrap();
+    let (from, to) = (folder.text("from/"), folder.join("to"));
+    agree(&Pair::new(&[&from], &to, options()).run());
+    content[1_000_000] ^= 1;
+    content.extend(noise(2, 50_000));
+    fs::write(folder.join("from/large"), &content).unwrap();
+    let ended = Pair::new(&[&from], &to, CopyOptions { verify_read: true, ..options() }).run();
+    let report = agree(&ended);
+    assert!(report.sent_bytes <= 3 * u64::from(CHUNK), "{}", report.sent_bytes);
+    same(&folder.join("from"), &to);
+    let ended = Pair::new(&[&from], &to, CopyOptions { checksum: true, ..options() }).run();
+    assert_eq!(agree(&ended).sent_bytes, 0);
+    assert!(!fs::read_to_string(&agree(&ended).manifest).unwrap().contains("large\t3050000\t-"));
+}
+
+#[test]
+fn streams_that_are_cut_are_made_again() {
+    let folder = Folder::new("cut");
+    tree(&folder.join("from"));
+    let faults = Arc::new(Faults::default());
+    faults.cut_after.store(700_000, Relaxed);
+    faults.cuts.store(5, Relaxed);
+    for turned in [false, true] {
+        let to = folder.join(&format!("to-{turned}"));
+        let pair = Pair::new(&[&folder.text("from/")], &to, options()).through(faults.clone());
+        let ended = if turned { pair.turned() } else { pair }.run();
+        let report = agree(&ended);
+        assert!(turned || report.retries > 0);
+        same(&folder.join("from"), &to);
+    }
+}
+
+#[test]
+fn a_damaged_chunk_is_sent_again() {
+    let folder = Folder::new("damaged");
+    fs::create_dir(folder.join("from")).unwrap();
+    fs::write(folder.join("from/large"), noise(1, 3_000_000)).unwrap();
+    let faults = Arc::new(Faults::default());
+    faults.damage_at.store(30_000, Relaxed);
+    let mut pair = Pair::new(&[&folder.text("from/")], &folder.join("to"), options()).through(faults);
+    // Without TLS, which would end the stream.
+    (pair.send.tls, pair.receive.tls) = (None, None);
+    let ended = pair.run();
+    assert_eq!(agree(&ended).retries, 1);
+    same(&folder.join("from"), &folder.join("to"));
+}
+
+#[test]
+fn a_source_that_changes_is_begun_anew_or_left_out() {
+    let folder = Folder::new("changes");
+    fs::create_dir(folder.join("from")).unwrap();
+    fs::write(folder.join("from/a"), noise(1, 1_500_000)).unwrap();
+    fs::write(folder.join("from/b"), noise(2, 100)).unwrap();
+    let from = folder.text("from/");
+    for always in [false, true] {
+        let to = folder.join(&format!("to-{always}"));
+        let mut pair = Pair::new(&[&from], &to, options());
+        pair.send.rate_bps = Some(20_000_000);
+        pair.send.progress_ms = 20;
+        // What is buffered is read at once.
+        if let TransportSpec::Tcp { send_buffer_bytes, .. } = &mut pair.send.transport {
+            *send_buffer_bytes = Some(100_000);
         }
-        assert!(acknowledged >= share, "it was killed on its way");
-        let (killed, left) = if kill_receiver { (&mut receiver, sender) } else { (&mut sender, receiver) };
-        killed.child.kill().unwrap();
-        killed.child.wait().unwrap();
-        // The other end notices that it is alone.
-        left.report().unwrap_err();
-    }
-    let (sender, receiver) = both(&folder, &copy, None);
-    let (sender, receiver) = (sender.report().unwrap(), receiver.report().unwrap());
-    assert_eq!(sender.root, receiver.root);
-    assert_eq!(listing(&folder.join("from")), listing(&folder.join("to")));
-    assert_at_most(sender.sent_bytes, acknowledged);
-}
-
-fn assert_at_most(sent: u64, acknowledged: u64) {
-    let more = u64::from(CHUNK) * STREAMS;
-    assert!(sent + acknowledged <= TOTAL + more, "{sent} sent, {acknowledged} acknowledged of {TOTAL}");
-}
-
-#[test]
-fn a_receiver_that_is_killed_goes_on_where_it_was() {
-    a_killed_end(true);
-}
-
-#[test]
-fn a_sender_that_is_killed_goes_on_where_it_was() {
-    a_killed_end(false);
-}
-
-#[test]
-fn a_full_disk_stops_cleanly_with_what_is_needed_and_goes_on_when_there_is_room() {
-    if !rustix::process::geteuid().is_root() {
-        return crate::skip::skipped("mounting a small disk needs root");
-    }
-    let full = || {
-        assert!(private_mounts(), "root may have its own mounts");
-        let folder = Folder::new("full");
-        sources(&folder);
-        let disk = folder.join("disk");
-        fs::create_dir(&disk).unwrap();
-        let mount = |flags, size: &std::ffi::CStr| match flags {
-            0 => rustix::mount::mount("tmpfs", &disk, "tmpfs", rustix::mount::MountFlags::empty(), size),
-            _ => rustix::mount::mount_remount(&disk, rustix::mount::MountFlags::empty(), size),
-        };
-        mount(0, c"size=3m").unwrap();
-        let run = || {
-            let copy = "a3".repeat(16);
-            attempt(&[folder.text("from/")], &folder.text("disk/to"), &copy, &options(), &|_| (), &|_| false)
-        };
-        let ends = run();
-        let error = ends.receiver.unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Full, "{}", error.text);
-        assert!(error.text.contains("bytes are needed"), "{}", error.text);
-        let error = ends.sender.unwrap_err();
-        assert!(error.text.contains("full"), "{:?} {}", error.kind, error.text);
-        let acknowledged = ends.acknowledged;
-        mount(1, c"size=30m").unwrap();
-        let Ends { sender, receiver, .. } = run();
-        assert!(receiver.is_ok(), "{receiver:?}");
-        assert_eq!(listing(&folder.join("from")), listing(&disk.join("to")));
-        assert_at_most(sender.unwrap().sent_bytes, acknowledged);
-    };
-    std::thread::spawn(full).join().unwrap();
-}
-
-#[test]
-fn a_path_that_is_down_for_longer_than_the_ends_wait_is_no_loss() {
-    if !rustix::process::geteuid().is_root() {
-        return crate::skip::skipped("a network namespace needs root");
-    }
-    let down = || {
-        // SAFETY: only this thread's network becomes its own; the threads of the ends come from it.
-        unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }.unwrap();
-        let loopback = |state: &str| {
-            let done = Command::new("ip").args(["link", "set", "lo", state]).status().unwrap();
-            assert!(done.success(), "ip link set lo {state}");
-        };
-        loopback("up");
-        let folder = Folder::new("down");
-        sources(&folder);
-        let is_up = std::sync::atomic::AtomicBool::new(true);
-        let run = |rate_bps| {
-            let tune = move |spec: &mut EndSpec| {
-                spec.silence_s = 2.0;
-                spec.rate_bps = rate_bps;
-            };
-            let watch = |event: &Event| {
-                let acknowledged = matches!(event, Event::Progress { durable_bytes, .. } if *durable_bytes > TOTAL / 4);
-                if rate_bps.is_some() && acknowledged && is_up.swap(false, std::sync::atomic::Ordering::Relaxed) {
-                    loopback("down");
+        let changed = AtomicBool::new(false);
+        let ended = pair.run_watched(&|event| {
+            if let Event::Progress { sent_bytes: 1.., .. } = event {
+                if always || !changed.swap(true, Relaxed) {
+                    fs::write(folder.join("from/a"), noise(3, 1_500_000)).unwrap();
                 }
-                false
-            };
-            let copy = "a4".repeat(16);
-            attempt(&[folder.text("from/")], &folder.text("to"), &copy, &options(), &tune, &watch)
-        };
-        let first = run(Some(30_000_000));
-        assert_eq!(first.sender.unwrap_err().kind, ErrorKind::Peer);
-        assert_eq!(first.receiver.unwrap_err().kind, ErrorKind::Peer);
-        assert!(first.acknowledged > TOTAL / 4);
-        loopback("up");
-        let second = run(None);
-        assert!(second.receiver.is_ok(), "{:?}", second.receiver);
-        assert_eq!(listing(&folder.join("from")), listing(&folder.join("to")));
-        assert_at_most(second.sender.unwrap().sent_bytes, first.acknowledged);
-    };
-    std::thread::spawn(down).join().unwrap();
+            }
+        });
+        let report = agree(&ended);
+        if always {
+            let faults: Vec<_> = report.faults.iter().map(|fault| (&*fault.path, fault.kind)).collect();
+            assert_eq!(faults, [("a", FaultKind::Changed)]);
+            assert_eq!(ended.send.as_ref().unwrap().faults, report.faults);
+            assert!(!to.join("a").exists() && to.join("b").exists());
+        } else {
+            assert!(report.retries > 0 || ended.send.as_ref().unwrap().retries > 0);
+            same(&folder.join("from"), &to);
+        }
+    }
+}
+
+#[test]
+fn streams_and_rate_change_while_it_runs() {
+    let folder = Folder::new("steer");
+    fs::create_dir(folder.join("from")).unwrap();
+    fs::write(folder.join("from/large"), noise(1, 6_000_000)).unwrap();
+    for turned in [false, true] {
+        let to = folder.join(&format!("to-{turned}"));
+        let mut pair = Pair::new(&[&folder.text("from/")], &to, options());
+        pair.send.streams = 1;
+        pair.receive.streams = 1;
+        pair.send.rate_bps = Some(10_000_000);
+        let pair = if turned { pair.turned() } else { pair };
+        let most = Mutex::new(0);
+        agree(&pair.run_watched(&|event| {
+            if let Event::Progress { streams, sent_bytes: 1.., .. } = event {
+                let mut most = most.lock().unwrap();
+                *most = (*most).max(streams.len());
+                let rate_bps = Some(if *most >= 5 { 0 } else { 10_000_000 });
+                *pair.send_control.steering.lock().unwrap() = Steering { streams: Some(5), rate_bps };
+            }
+        }));
+        assert_eq!(*most.lock().unwrap(), 5);
+        same(&folder.join("from"), &to);
+    }
+}
+
+#[test]
+fn a_path_that_is_silent_ends_the_copy_and_stop_ends_it_at_once() {
+    let folder = Folder::new("silent");
+    fs::create_dir(folder.join("from")).unwrap();
+    fs::write(folder.join("from/large"), noise(1, 30_000_000)).unwrap();
+    for stops in [false, true] {
+        let faults = Arc::new(Faults::default());
+        let to = folder.join(&format!("to-{stops}"));
+        let mut pair = Pair::new(&[&folder.text("from/")], &to, options()).through(faults.clone());
+        (pair.send.silence_s, pair.receive.silence_s) = (1.0, 1.0);
+        let ended = pair.run_watched(&|event| {
+            if let Event::Progress { sent_bytes: 1.., .. } = event {
+                faults.is_held.store(true, Relaxed);
+                pair.send_control.stop.store(stops, Relaxed);
+                pair.receive_control.stop.store(stops, Relaxed);
+            }
+        });
+        faults.is_held.store(false, Relaxed);
+        let expected = if stops { ErrorKind::Stopped } else { ErrorKind::Peer };
+        assert_eq!([ended.send.unwrap_err().kind, ended.receive.unwrap_err().kind], [expected; 2]);
+    }
+}
+
+#[test]
+fn five_strangers_end_the_copy() {
+    let folder = Folder::new("strangers");
+    fs::create_dir(folder.join("from")).unwrap();
+    for plaintext in [false, true] {
+        let mut pair = Pair::new(&[&folder.text("from/")], &folder.join("to"), options());
+        if plaintext {
+            pair.receive.tls = None;
+        }
+        let mut spec = pair.receive.clone();
+        spec.peer = None;
+        let error = copy_net::run_end(&spec, &pair.receive_control, &mut |event| {
+            if let Event::Listening { port } = event {
+                std::thread::spawn(move || {
+                    for _ in 0..5 {
+                        let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                        let _ = stranger.write_all(&[b'x'; 100]);
+                        let _ = std::io::Read::read(&mut stranger, &mut [0; 100]);
+                    }
+                });
+            }
+        });
+        assert_eq!(error.unwrap_err().kind, ErrorKind::Token);
+    }
 }
