@@ -111,8 +111,9 @@ fn a_killed_end(kill_receiver: bool) {
     sources(&folder);
     let copy = if kill_receiver { "a1".repeat(16) } else { "a2".repeat(16) };
     let mut acknowledged = 0;
-    for share in [TOTAL / 10, TOTAL / 2] {
-        let (mut sender, mut receiver) = both(&folder, &copy, Some(30_000_000));
+    for share in [TOTAL / 20, TOTAL / 5] {
+        // 1 MB/s leaves seconds between the share and the end.
+        let (mut sender, mut receiver) = both(&folder, &copy, Some(8_000_000));
         while let Some(event) = sender.event() {
             if let Event::Progress { durable_bytes, .. } = event {
                 acknowledged = durable_bytes.max(acknowledged);
