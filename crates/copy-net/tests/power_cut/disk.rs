@@ -362,7 +362,7 @@ impl Disk {
     }
 }
 
-/// What comes to the disk of a new inode with its name alone: of a file nothing but that it is there.
+/// A new inode that comes to the disk with its name alone: of a file, no content.
 fn born(live: &Node) -> Node {
     let is_file = live.meta.mode & libc::S_IFMT == libc::S_IFREG;
     let meta = Meta { xattrs: BTreeMap::new(), modified_ns: 0, ..live.meta.clone() };

@@ -28,7 +28,7 @@ pub fn private_mounts() -> bool {
     unshared.is_ok() && mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).is_ok()
 }
 
-/// Why there can be no FUSE here; None: there can.
+/// Reason that FUSE cannot be used here; None: it can.
 pub fn missing() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
         return Some("mounting needs root");
