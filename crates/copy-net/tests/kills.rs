@@ -90,9 +90,8 @@ fn both(folder: &Folder, copy: &str, rate_bps: Option<u64>) -> (End, End) {
     };
     let mut receiver = End::start(folder, &receive);
     let port = loop {
-        match receiver.event().expect("it listens") {
-            Event::Listening { port } => break port,
-            _ => {}
+        if let Event::Listening { port } = receiver.event().expect("it listens") {
+            break port;
         }
     };
     let send = EndSpec {
