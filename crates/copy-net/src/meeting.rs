@@ -282,6 +282,9 @@ impl Meeting<'_> {
                 }
                 continue;
             }
+            if self.session.is_handling.load(Relaxed) {
+                self.session.heard();
+            }
             let heard_ns = self.session.heard_ns.load(Relaxed);
             if now_ns.saturating_sub(heard_ns) > silence_ns {
                 let text = format!("the other end is silent since {} s", self.spec.silence_s);

@@ -62,6 +62,8 @@ pub(crate) struct Session {
     pub streams: Mutex<BTreeMap<u32, OpenStream>>,
     control: Mutex<Option<Arc<dyn Handle>>>,
     pub heard_ns: AtomicU64,
+    /// A message is being dealt with: the next ones wait at this end, and the other is not silent.
+    pub is_handling: AtomicBool,
     events: Mutex<Sender<Event>>,
     pub counters: Counters,
     faults: Mutex<(Vec<FileFault>, u64)>,
@@ -86,6 +88,7 @@ impl Session {
             streams: Mutex::new(BTreeMap::new()),
             control: Mutex::new(None),
             heard_ns: AtomicU64::new(path_net::monotonic_ns()),
+            is_handling: AtomicBool::new(false),
             events: Mutex::new(events),
             counters: Counters::default(),
             faults: Mutex::new((vec![], 0)),

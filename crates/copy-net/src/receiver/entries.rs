@@ -193,6 +193,8 @@ impl Receiver<'_> {
             _ => Base::Nothing,
         };
         let is_delta = self.options.delta == DeltaMode::Chunks && base != Base::Nothing && size > 0;
+        // One chunk that differs is sent whole anyway; its hash would cost a read and a round trip.
+        let is_delta = is_delta && (plan.count() > 1 || self.options.checksum);
         let base = if is_delta { base } else { Base::Nothing };
         let has_records = !known.is_empty();
         let file = Arc::new(ReceiveFile::new(number, 0, entry, base, &self.options));

@@ -101,6 +101,10 @@ struct ReceiveInner {
     /// Of chunks as the base has them (delta).
     base_hashes: Vec<(u64, ChunkHash)>,
     durable: u64,
+    /// Chunks that are as the base has them, while nothing else was written: the file may stay as it is.
+    same: Vec<(u64, ChunkHash)>,
+    /// Chunks that are being taken over from the base.
+    taking: u64,
     /// BLAKE3 of the file, as the sender told.
     told: Option<[u8; 32]>,
     is_whole: bool,
@@ -171,18 +175,51 @@ impl<'a> Receiver<'a> {
         lock(&self.state).files.get(&number).cloned()
     }
 
-    /// The part of a file; it is begun with the first chunk.
-    fn part(&self, file: &ReceiveFile) -> Result<Option<Arc<Part>>, FileFault> {
-        let mut inner = lock(&file.inner);
-        if inner.is_gone {
-            return Ok(None);
-        }
-        if inner.part.is_none() {
+    /// The part of a file; it is begun with the first chunk that is not as the base has it. None: the file is over.
+    fn part(&self, file: &Arc<ReceiveFile>) -> Result<Option<Arc<Part>>, FileFault> {
+        let (part, same) = {
+            let mut inner = lock(&file.inner);
+            if inner.is_gone {
+                return Ok(None);
+            }
+            if let Some(part) = &inner.part {
+                return Ok(Some(part.clone()));
+            }
             let part = Arc::new(self.destination.begin(file.number, &file.entry, file.base)?);
             lock(&self.commit).open_parts += 1;
-            inner.part = Some(part);
+            inner.part = Some(part.clone());
+            let same = std::mem::take(&mut inner.same);
+            inner.taking += same.len() as u64;
+            (part, same)
+        };
+        // Without the lock: this may be many bytes.
+        for (chunk, hash) in same {
+            let begin = file.plan.begin(chunk);
+            let result = part.take(begin, begin + file.plan.length(chunk));
+            lock(&file.inner).taking -= 1;
+            if let Err(error) = result {
+                if !self.is_fatal(&error) {
+                    return Err(fault(&file.entry, FaultKind::Unwritable, error.to_string()));
+                }
+                return Ok(None);
+            }
+            self.to_commit(file, chunk, hash);
         }
-        Ok(inner.part.clone())
+        Ok(Some(part))
+    }
+
+    /// A chunk is in the part: it goes to the next commit.
+    fn to_commit(&self, file: &Arc<ReceiveFile>, chunk: u64, hash: ChunkHash) {
+        let mut commit = lock(&self.commit);
+        let is_first = commit.chunks.is_empty();
+        if is_first {
+            commit.since_ns = path_net::monotonic_ns();
+        }
+        commit.bytes += file.plan.length(chunk);
+        commit.chunks.push(Written { file: file.clone(), chunk, hash });
+        if is_first || commit.bytes >= commit::COMMIT_BYTES || commit.open_parts >= self.parts_max / 2 {
+            self.commit_ready.notify_one();
+        }
     }
 
     /// An entry is done with; the sender is told with the next batch.
@@ -313,6 +350,8 @@ impl ReceiveFile {
             doubted: vec![],
             base_hashes: vec![],
             durable: 0,
+            same: vec![],
+            taking: 0,
             told: None,
             is_whole: false,
             is_gone: false,

@@ -136,7 +136,7 @@ impl Sender<'_> {
         }
         drop(state);
         if let Some(hash) = file_hash {
-            self.complete(entry, hash);
+            self.complete(entry, hash, None);
         }
     }
 

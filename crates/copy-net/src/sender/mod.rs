@@ -146,7 +146,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Notes the hash of a chunk. After the last one the receiver is told the file's.
-    fn hashed(&self, entry: &Arc<SendEntry>, chunk: u64, hash: ChunkHash) {
+    fn hashed(&self, entry: &Arc<SendEntry>, chunk: u64, hash: ChunkHash, file: &SourceFile) {
         let file_hash = {
             let mut inner = lock(&entry.inner);
             inner.hashes.set(chunk, hash);
@@ -158,13 +158,17 @@ impl<'a> Sender<'a> {
         };
         lock(&self.journal).note(&entry.key, chunk, hash);
         if let Some(hash) = file_hash {
-            self.complete(entry, hash);
+            self.complete(entry, hash, Some(file));
         }
     }
 
     /// All chunks are hashed: if the source is as it was, that is the file.
-    fn complete(&self, entry: &Arc<SendEntry>, hash: [u8; 32]) {
-        match self.open(entry).and_then(|file| self.is_unchanged(entry, &file)) {
+    fn complete(&self, entry: &Arc<SendEntry>, hash: [u8; 32], file: Option<&SourceFile>) {
+        let unchanged = match file {
+            Some(file) => self.is_unchanged(entry, file),
+            None => self.open(entry).and_then(|file| self.is_unchanged(entry, &file)),
+        };
+        match unchanged {
             Err(fault) => self.drop_entry(entry, fault.kind, fault.reason),
             Ok(false) => self.changed(entry),
             Ok(true) => {

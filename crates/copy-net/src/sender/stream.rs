@@ -123,7 +123,7 @@ impl SendStream<'_, '_> {
     fn run_task(&mut self, task: &Task) -> io::Result<()> {
         let Some(entry) = self.sender.entry(task.number, task.generation) else { return Ok(()) };
         match self.chunk(&entry, task) {
-            Ok(hash) => self.sender.hashed(&entry, task.chunk, hash),
+            Ok((hash, file)) => self.sender.hashed(&entry, task.chunk, hash, &file),
             Err(Failed::Stream(error)) => return Err(error),
             Err(Failed::Source(fault)) => self.sender.drop_entry(&entry, fault.kind, fault.reason),
             Err(Failed::Changed) => self.sender.changed(&entry),
@@ -131,7 +131,7 @@ impl SendStream<'_, '_> {
         Ok(())
     }
 
-    fn chunk(&mut self, entry: &Arc<SendEntry>, task: &Task) -> Result<ChunkHash, Failed> {
+    fn chunk(&mut self, entry: &Arc<SendEntry>, task: &Task) -> Result<(ChunkHash, Arc<SourceFile>), Failed> {
         let file = self.sender.open(entry).map_err(Failed::Source)?;
         if !self.sender.is_unchanged(entry, &file).map_err(Failed::Source)? {
             return Err(Failed::Changed);
@@ -154,7 +154,7 @@ impl SendStream<'_, '_> {
             Action::Send => self.send(entry, &file, task)?,
         };
         file.release(entry.plan.begin(task.chunk), entry.plan.begin(task.chunk) + entry.plan.length(task.chunk));
-        Ok(hash)
+        Ok((hash, file))
     }
 
     fn count_reused(&self, bytes: u64) {
