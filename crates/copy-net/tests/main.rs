@@ -7,6 +7,8 @@ mod folders;
 mod interruptions;
 mod journal;
 mod local_copy;
+mod power_cut;
+mod quic_copies;
 mod races;
 mod relay;
 #[path = "../../../tests/rust/skip.rs"]
