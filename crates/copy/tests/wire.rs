@@ -149,7 +149,7 @@ proptest! {
         for (name, chunks) in &files {
             let key = FileKey { path: [*name; 16], content: [7; 16] };
             let chunks = chunks.iter().map(|&(chunk, hash)| (u64::from(chunk), hash)).collect();
-            Record::Chunks { key, chunks }.encode(&mut bytes);
+            Record::Chunks { key, bytes: 1, chunks }.encode(&mut bytes);
             ends.push(bytes.len());
         }
         let cut = cut.index(bytes.len() + 1);
@@ -201,12 +201,13 @@ fn records_of_another_content_count_no_more() {
     let new = FileKey::new(&file(&[b"a"], 11), 4096);
     assert_eq!((old.path, old.content == new.content), (new.path, false));
     let mut bytes = vec![];
-    Record::Chunks { key: old, chunks: vec![(0, [1; 32]), (1, [2; 32])] }.encode(&mut bytes);
+    Record::Chunks { key: old, bytes: 9, chunks: vec![(0, [1; 32]), (1, [2; 32])] }.encode(&mut bytes);
     assert_eq!(JournalIndex::replay(&bytes).remove(&new), []);
     Record::Lost { key: old, chunks: vec![1] }.encode(&mut bytes);
     assert_eq!(JournalIndex::replay(&bytes).remove(&old), [(0, [1; 32])]);
-    Record::Chunks { key: new, chunks: vec![(2, [3; 32])] }.encode(&mut bytes);
+    Record::Chunks { key: new, bytes: 2, chunks: vec![(2, [3; 32])] }.encode(&mut bytes);
     assert_eq!(JournalIndex::replay(&bytes).remove(&old), []);
+    assert_eq!(JournalIndex::replay(&bytes).bytes(), 2);
     assert_eq!(JournalIndex::replay(&bytes).remove(&new), [(2, [3; 32])]);
     Record::Begin { key: new }.encode(&mut bytes);
     assert_eq!(JournalIndex::replay(&bytes).remove(&new), []);

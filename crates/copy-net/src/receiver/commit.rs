@@ -1,6 +1,6 @@
 //! Commits: what is written is synced, then noted in the journal, then acknowledged; whole files get their names.
 
-use super::{Commit, ReceiveFile, Receiver, Written};
+use super::state::{Commit, ReceiveFile, Receiver, Written, COMMIT_BYTES};
 use crate::destination::{Base, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::session::{lock, wait, GLANCE};
@@ -10,8 +10,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Written bytes that make a commit due.
-pub(super) const COMMIT_BYTES: u64 = 256 << 20;
 /// Age of the oldest chunk that makes a commit due.
 const COMMIT_NS: u64 = 1_000_000_000;
 /// Between two commits while nothing is wanted: a line that is slower than the disk is no reason to sync each file.
@@ -204,17 +202,20 @@ impl Receiver<'_> {
 
     /// Notes the chunks in the journal, durably; returns their bytes.
     fn note(&self, batch: &mut Batch) -> Result<u64, CopyError> {
-        let mut by_file: BTreeMap<FileKey, Vec<(u64, copy::ChunkHash)>> = BTreeMap::new();
+        let mut by_file: BTreeMap<FileKey, (u64, Vec<(u64, copy::ChunkHash)>)> = BTreeMap::new();
         let mut bytes = 0;
         for written in &batch.chunks {
             if !lock(&written.file.inner).is_gone {
-                by_file.entry(written.file.key).or_default().push((written.chunk, written.hash));
-                bytes += written.file.plan.length(written.chunk);
+                let length = written.file.plan.length(written.chunk);
+                let known = by_file.entry(written.file.key).or_default();
+                known.0 += length;
+                known.1.push((written.chunk, written.hash));
+                bytes += length;
             }
         }
         let mut records = std::mem::take(&mut batch.records);
-        for (key, chunks) in by_file {
-            Record::Chunks { key, chunks }.encode(&mut records);
+        for (key, (bytes, chunks)) in by_file {
+            Record::Chunks { key, bytes, chunks }.encode(&mut records);
         }
         let mut commit = lock(&self.commit);
         // Streams may go on while the disk works: the journal is taken out for the time.
@@ -243,7 +244,7 @@ impl Receiver<'_> {
                 inner.is_gone = true;
                 inner.part.take()
             };
-            match taken.and_then(super::alone) {
+            match taken.and_then(super::state::alone) {
                 Some(part) => {
                     parts.push((part, &file.entry));
                     files.push(file);

@@ -1,6 +1,6 @@
 //! A data stream of the receiver: its thread takes frames, hashes and writes them.
 
-use super::{ReceiveFile, Receiver};
+use super::state::{ReceiveFile, Receiver};
 use crate::destination::{Base, Part};
 use crate::links::StreamUser;
 use crate::session::{lock, wait, GLANCE};
@@ -16,7 +16,7 @@ const DIRTY_BYTES: u64 = 1 << 30;
 /// Times that chunks of one file may come damaged.
 const DAMAGED_MAX: u32 = 100;
 
-/// Where a chunk goes; its part is begun with the first byte that is written.
+/// Target of a chunk; its part is begun with the first byte that is written.
 struct Target {
     file: Arc<ReceiveFile>,
     part: Option<Arc<Part>>,
@@ -68,7 +68,7 @@ impl Receiver<'_> {
             }
         }
         self.wait_for_room()?;
-        // What is written, or of a file that is over, is not written again.
+        // Nothing is written twice, and nothing of a file that is over.
         let is_wanted = |file: &Arc<ReceiveFile>| {
             let inner = lock(&file.inner);
             !inner.is_gone && inner.hashes.get(head.chunk).is_none()
@@ -129,7 +129,7 @@ impl Receiver<'_> {
             return self.same(&file, head.chunk, tail, reused);
         }
         if hasher.finish() == tail {
-            super::count_came(self.session, came, reused);
+            super::state::count_came(self.session, came, reused);
             self.written(&file, head.chunk, tail, came);
         } else {
             self.damaged(&file, head.chunk);
@@ -152,7 +152,7 @@ impl Receiver<'_> {
             }
             is_pending
         };
-        super::count_came(self.session, 0, bytes);
+        super::state::count_came(self.session, 0, bytes);
         if is_pending {
             self.came(file, chunk);
             self.check_whole(file);
@@ -175,7 +175,7 @@ impl Receiver<'_> {
         let mut commit = lock(&self.commit);
         // Parts that wait for nothing but data are no reason to wait.
         let is_pending =
-            |commit: &super::Commit| commit.is_busy || !commit.chunks.is_empty() || !commit.whole.is_empty();
+            |commit: &super::state::Commit| commit.is_busy || !commit.chunks.is_empty() || !commit.whole.is_empty();
         while (commit.bytes > DIRTY_BYTES || commit.open_parts > self.parts_max) && is_pending(&commit) {
             if self.session.is_over() {
                 return Err(io::Error::other("the copy is over"));
@@ -188,7 +188,7 @@ impl Receiver<'_> {
 
     fn begin_failed(&self, file: &Arc<ReceiveFile>, fault: copy::FileFault) {
         // A full disk shows here too: the part's folder needs an inode.
-        let full = [libc::ENOSPC, libc::EDQUOT].map(|code| io::Error::from_raw_os_error(code));
+        let full = [libc::ENOSPC, libc::EDQUOT].map(io::Error::from_raw_os_error);
         match full.into_iter().find(|error| fault.reason.contains(&error.to_string())) {
             Some(error) => {
                 self.is_fatal(&error);
