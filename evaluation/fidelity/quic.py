@@ -206,7 +206,7 @@ def text(found: Mapping[tuple[str, str], Mapping[str, Seen]]) -> str:
     )
     parts = [fill(said), table(heads, rows)]
     if faults:
-        parts.append("\n".join(f"- {fault}" for fault in faults))
+        parts.append("\n".join(fill(f"- {fault}", "  ") for fault in faults))
     return "\n\n".join(parts)
 
 
