@@ -21,6 +21,12 @@ const FLAG_ECE: u32 = 0x40;
 const FLAG_SND_UNA_ADVANCED: u32 = 0x400;
 /// Least time for which pacing may fall behind and then catch up: ACKs, and a busy host's threads, come that late.
 const PACING_SLACK_NS: u64 = 4_000_000;
+/// The same as a share of the RTT: a quarter bounds bursts to a third of the window; half where the algorithm's own
+/// rate is all that goes, so that lateness would lower the rate that it finds.
+const PACING_SLACK: u64 = 4;
+const OWN_RATE_SLACK: u64 = 2;
+/// `pacing_status` where something below paces (Linux SK_PACING_FQ).
+const PACED_BELOW: u8 = 2;
 /// A window that quinn's pacer does not pace (quinn-proto, Pacer::delay: beyond 2^32).
 const UNPACED: u64 = 1 << 40;
 /// quinn sends as many packets at once.
@@ -99,6 +105,7 @@ impl Adapter {
         s.mss_cache = mtu as u32;
         s.gso_max_bytes = (BURST_SEGMENTS * mtu) as u32;
         s.tcp_mstamp_us = CLOCK_START_NS / NS_PER_US;
+        s.pacing_status = PACED_BELOW;
         Adapter {
             cc,
             mtu,
@@ -293,10 +300,10 @@ impl Adapter {
         self.limit = bytes_per_s;
     }
 
-    /// Rate at which tokens come, bytes/s: the algorithm's, if it sets one itself, and the user's limit.
+    /// Rate at which tokens come, bytes/s: the algorithm's or, for one that sets none, Linux's rule for its window; and
+    /// the user's limit.
     fn token_rate(&self) -> Option<u64> {
-        let own = if self.cc.has_cong_control() { self.cc.sock().pacing_rate } else { u64::MAX };
-        let rate = own.min(self.limit);
+        let rate = self.cc.sock().pacing_rate.min(self.limit);
         (rate != u64::MAX && rate != 0).then_some(rate)
     }
 
@@ -327,14 +334,16 @@ impl Adapter {
         }
         self.refill(rate);
         let held = self.tokens <= built as i64;
-        self.was_held |= held;
+        // Linux's rule for the window is above what the window gives: it does not limit the sender (RFC 9002, 7.8).
+        self.was_held |= held && (self.cc.has_cong_control() || rate == self.limit);
         held
     }
 
     fn refill(&mut self, rate: u64) {
         let elapsed = self.now_ns.saturating_sub(self.refilled_ns);
-        let half_rtt_ns = u64::from(self.cc.sock().srtt_us >> 4) * NS_PER_US;
-        let slack_ns = PACING_SLACK_NS.max(half_rtt_ns);
+        let rtt_ns = u64::from(self.cc.sock().srtt_us >> 3) * NS_PER_US;
+        let share = if self.cc.has_cong_control() { OWN_RATE_SLACK } else { PACING_SLACK };
+        let slack_ns = PACING_SLACK_NS.max(rtt_ns / share);
         let tokens = |ns: u64| i64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(i64::MAX);
         let most = tokens(slack_ns).max((BURST_SEGMENTS * self.mtu) as i64);
         self.tokens = self.tokens.saturating_add(tokens(elapsed)).min(most);
