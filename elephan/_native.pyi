@@ -9,12 +9,16 @@ import numpy.typing as npt
 from elephan.blocktrace import BlockTrace
 
 __all__ = [
+    "BackupVersions",
     "BpfError",
     "BpfMap",
     "BpfObject",
     "ChangeDetector",
     "CompileError",
     "ControlSettings",
+    "CopyEnd",
+    "CopyFault",
+    "CopyVerification",
     "Emulator",
     "FC_NS_PER_KM",
     "FcGateway",
@@ -37,6 +41,9 @@ __all__ = [
     "compile_bpf",
     "compile_cc",
     "congestion_controls",
+    "copy_forget",
+    "copy_keys",
+    "copy_scan",
     "detection_trial",
     "diagnose_flows",
     "disk_describe",
@@ -98,9 +105,23 @@ class CompileError(ValueError):
     problems: list[_Problem]
 
 class NoClang(ValueError): ...
+
+class CopyFault(Exception):
+    """A copy ended early; what is durable stays, and the same copy goes on from there."""
+
+    kind: str
+    """As the agent's errors: "input", "port", "peer", "token", "protocol", "full", "kernel", "busy", "stopped"."""
+    text: str
+    """One line."""
+
 class Stopped(Exception): ...
 
 # Dicts that functions return.
+
+class _CopyKeys(TypedDict):
+    token: str
+    certificate: str
+    key: str
 
 class _Problem(TypedDict):
     line: int | None
@@ -735,3 +756,57 @@ def watch_flows(
     namespace: str | None = None,
 ) -> str: ...
 def diagnose_flows(watched_json: str) -> str: ...
+
+# Copies.
+
+def copy_keys() -> _CopyKeys:
+    """Draw what one copy needs: its token, and the keys of TLS of the end that listens, as hex digits."""
+
+@final
+class CopyEnd:
+    """One end of a copy in this process."""
+
+    def __new__(cls, spec_json: str) -> CopyEnd:
+        """Take an `EndSpec` (crates/copy) as JSON. ValueError: it is none."""
+    def run(self, on_event: Callable[[str], object]) -> str:
+        """Run to the end without the GIL; return its `EndReport` as JSON.
+
+        `on_event` takes each event (`copy::Event`, JSON) on this thread; what it raises ends the copy. Raises
+        `CopyFault`.
+        """
+    def stop(self) -> None:
+        """Have it end soon, from any thread."""
+    def steer(self, change_json: str) -> None:
+        """Change it while it runs: a `Steering` as JSON, at the sending end. ValueError: it is none."""
+
+@final
+class CopyVerification:
+    """A side of a finished copy, checked again against its manifest."""
+
+    def __new__(cls, spec_json: str) -> CopyVerification:
+        """Take a `VerifySpec` (crates/copy-net) as JSON. ValueError: it is none."""
+    def run(self) -> str:
+        """Read and hash each file without the GIL; return `Verified` as JSON. Raises `CopyFault`."""
+    def stop(self) -> None:
+        """Have it end soon, from any thread."""
+
+def copy_forget(copy: str, destination: str | None) -> int:
+    """Remove journals and parts that copy `copy` has left here; return the bytes. Raises `CopyFault`."""
+
+def copy_scan(spec_json: str) -> str:
+    """Count what sources have, by metadata: `ScanSpec` to `Scanned` (crates/copy-net), JSON. ValueError: it is none.
+    Raises `CopyFault`.
+    """
+
+# Backups.
+
+@final
+class BackupVersions:
+    """A question about versions of backups on this machine, or a change of them."""
+
+    def __new__(cls, request_json: str) -> BackupVersions:
+        """Take a `VersionsRequest` (crates/copy-net) as JSON. ValueError: it is none."""
+    def run(self) -> str:
+        """Do it without the GIL; return the answer as JSON. Raises `CopyFault`."""
+    def stop(self) -> None:
+        """Have a removal end soon, from any thread."""

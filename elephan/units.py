@@ -84,7 +84,7 @@ def pluralize(number: int, noun: str) -> str:
 
 def of_quantity(quantity: str, value: float | None, otherwise: Callable[[float | None], str] = count) -> str:
     """Return a value in the unit that ends its quantity's name, as `rtt_s` and `capacity_bps` do; `loss` is a part."""
-    if quantity == "loss":
+    if quantity in ("loss", "line_loss"):
         return share(value)
     for ending, show in (("_bps", rate), ("_bytes", size), ("_s", duration)):
         if quantity.endswith(ending):

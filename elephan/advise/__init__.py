@@ -1,1 +1,1 @@
-"""Advice on a path: measured, fitted to a scenario, simulated with candidates; one is proposed with reasons."""
+"""Advice for a copy over a path: facts of the path, candidates simulated on it, one proposed with reasons."""

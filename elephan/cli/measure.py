@@ -234,7 +234,7 @@ def _estimator(name: str) -> Callable[..., None]:
 
 
 # Not asked of the core, which the help would have to load.
-ESTIMATORS = ("capacity", "available", "queue", "policer", "hops", "mtu")
+ESTIMATORS = ("capacity", "available", "queue", "policer", "loss", "hops", "mtu")
 for _name in ESTIMATORS:
     app.command(_name)(_estimator(_name))
 

@@ -20,7 +20,7 @@ from elephan.hosts.frame import FRAME_MOST, LENGTH_BYTES, MalformedFrameError, f
 from elephan.hosts.ssh import Session
 from elephan.printable import one_line
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Version of the protocol."""
 
 LEASE_S = 60
@@ -113,8 +113,10 @@ class Inbox:
 class Agent:
     """One agent, from its start to its end. The calls are for one thread."""
 
-    def __init__(self, host: Host, inbox: Inbox | None = None) -> None:
-        """Start it, and send its file first where the host lacks it. Raises `InputError` and `RunError`."""
+    def __init__(self, host: Host, inbox: Inbox | None = None, as_user: bool = False) -> None:
+        """Start it, and send its file first where the host lacks it; `as_user`: without sudo. Raises `InputError` and
+        `RunError`.
+        """
         self.host = host
         self.inbox = inbox or Inbox()
         self._replies: dict[int, Reply] = {}
@@ -124,7 +126,7 @@ class Agent:
         """Fault of the last frame, where it is none."""
         self._has_read_all = False
         """True once the channel has ended."""
-        self.session = Session(host, agent_files())
+        self.session = Session(host, agent_files(), as_user)
         self._reader = threading.Thread(target=self._read, name=f"elephan-{host.name}", daemon=True)
         self._reader.start()
         self._writing = threading.Lock()
@@ -246,23 +248,28 @@ class Agent:
 
 
 @contextmanager
-def connected(host: Host) -> Iterator[Agent]:
-    """Give the agent of a host, and end it with the context. Raises `InputError` and `RunError`."""
-    agent = Agent(host)
+def connected(host: Host, as_user: bool = False) -> Iterator[Agent]:
+    """Give the agent of a host, and end it with the context; `as_user`: without sudo. Raises `InputError` and
+    `RunError`.
+    """
+    agent = Agent(host, as_user=as_user)
     try:
         yield agent
     finally:
         agent.close()
 
 
-def together(hosts: list[Host], inbox: Inbox) -> list[Agent]:
-    """Start the agents of several hosts at once. Raises the first fault, after the others have ended."""
+def together(hosts: list[Host], inbox: Inbox, as_user: bool = False) -> list[Agent]:
+    """Start the agents of several hosts at once; `as_user`: without sudo.
+
+    Raises the first fault, after the others have ended.
+    """
     agents: list[Agent | None] = [None] * len(hosts)
     faults: list[BaseException | None] = [None] * len(hosts)
 
     def start(number: int) -> None:
         try:
-            agents[number] = Agent(hosts[number])
+            agents[number] = Agent(hosts[number], as_user=as_user)
         except BaseException as fault:  # handed to the caller's thread, which raises it
             faults[number] = fault
 

@@ -30,6 +30,14 @@ SPELLINGS = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
 """Machine types as `uname -m` writes them, by the agent's name for them."""
 
 
+BY_SUDO = (
+    'if [ $(id -u) = 0 ]; then exec "$f"; fi',
+    # sudo may allow some commands and not this one.
+    'if sudo -n "$f" --version </dev/null >/dev/null 2>&1; then exec sudo -n "$f"; fi',
+)
+"""Steps of an agent with all the rights that its user may have."""
+
+
 @dataclass(frozen=True)
 class AgentFile:
     """The agent of one machine type."""
@@ -63,8 +71,8 @@ def packed(agent: AgentFile, program: str) -> bytes:
     return gzip.compress(content, mtime=0) if program == GZIP else content
 
 
-def command(agents: Mapping[str, AgentFile]) -> str:
-    """Return the command line for a user's login shell, whichever that is.
+def command(agents: Mapping[str, AgentFile], as_user: bool = False) -> str:
+    """Return the command line for a user's login shell, whichever that is; `as_user`: without sudo.
 
     Within the quotes stand no quote, backslash, line feed or exclamation mark: fish and csh act on these even there.
     """
@@ -110,9 +118,7 @@ def command(agents: Mapping[str, AgentFile]) -> str:
         "trap - EXIT HUP INT TERM PIPE",
         "fi",
         f"echo {MARK} start",
-        'if [ $(id -u) = 0 ]; then exec "$f"; fi',
-        # sudo may allow some commands and not this one.
-        'if sudo -n "$f" --version </dev/null >/dev/null 2>&1; then exec sudo -n "$f"; fi',
+        *([] if as_user else BY_SUDO),
         'exec "$f"',
     ]
     script = "; ".join(steps)

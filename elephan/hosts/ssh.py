@@ -51,15 +51,17 @@ BOOT_S = 120.0
 class Session:
     """One session, from the first steps to its end. `output` and `input` carry frames once it is made."""
 
-    def __init__(self, host: Host, agents: Mapping[str, boot.AgentFile]) -> None:
-        """Start ssh(1) and the agent, which is sent first where the host has no such file. Raises `InputError` and
-        `RunError` with what to do.
+    def __init__(self, host: Host, agents: Mapping[str, boot.AgentFile], as_user: bool = False) -> None:
+        """Start ssh(1) and the agent, which is sent first where the host has no such file, and gains no rights by sudo
+        where `as_user` is set. Raises `InputError` and `RunError` with what to do.
         """
         self.host = host
         self.machine = ""
         """Machine type, as the host names it."""
         self.server_address: str | None = None
         """Address at which this session reached the host; None where ssh(1) does not say, as through a command."""
+        self.client_address: str | None = None
+        """Address from which the host sees this session come; None as above."""
         self.deployed = False
         """True if the agent's file was sent."""
         self.removed = 0
@@ -78,7 +80,7 @@ class Session:
             *(word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")),
             "--",
             host.destination,
-            boot.command(agents),
+            boot.command(agents, as_user),
         ]
         try:
             # In a session of its own: a terminal's Ctrl-C is for elephan, which ends the agent in order.
@@ -126,7 +128,8 @@ class Session:
                 case [boot.MARK, "machine", machine, *connection]:
                     self.machine = machine
                     # SSH_CONNECTION: client's address and port, server's address and port (ssh(1)).
-                    self.server_address = connection[2].partition("%")[0] if len(connection) == 4 else None
+                    if len(connection) == 4:
+                        self.client_address, self.server_address = (connection[n].partition("%")[0] for n in (0, 2))
                 case [boot.MARK, "removed", count]:
                     self.removed = int(count) if count.isdecimal() else 0
                 case [boot.MARK, "send", program, *_]:

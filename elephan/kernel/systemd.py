@@ -44,23 +44,24 @@ def plain(text: str) -> str:
     return text.replace("%", "%%").replace("\n", " ")
 
 
-def link_of(place: Path) -> Path:
+def link_of(place: Path, wanted_by: str = WANTED_BY) -> Path:
     """Return the link that enables the unit at `place`."""
-    return place.parent / f"{WANTED_BY}.wants" / place.name
+    return place.parent / f"{wanted_by}.wants" / place.name
 
 
-def write_enabled(place: Path, text: str) -> None:
-    """Write a unit, whole or not at all, and enable it. Raises `InputError`."""
-    link = link_of(place)
+def write_enabled(place: Path, text: str, wanted_by: str | None = WANTED_BY) -> None:
+    """Write a unit, whole or not at all, and enable it; None: something else starts it. Raises `InputError`."""
+    link = None if wanted_by is None else link_of(place, wanted_by)
     try:
-        link.parent.mkdir(parents=True, exist_ok=True)
+        (place if link is None else link).parent.mkdir(parents=True, exist_ok=True)
         new = place.with_suffix(f".{os.getpid()}")
         new.write_text(text)
         new.chmod(0o644)
         new.replace(place)
-        link.unlink(missing_ok=True)
-        # As systemctl(1) does: absolute, and in the system that it is of.
-        link.symlink_to(Path("/") / UNITS / place.name)
+        if link is not None:
+            link.unlink(missing_ok=True)
+            # As systemctl(1) does: absolute, and in the system that it is of.
+            link.symlink_to(Path("/") / UNITS / place.name)
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
 

@@ -32,6 +32,7 @@ FIGURES = (
         "Completion of the short flows",
         "Part of the short flows that were delivered whole within a time.",
     ),
+    ("file_time_s", "file-time", "Time of the files", "Part of the files that were written whole within a time."),
 )
 """Distributions that a record may hold: name, key of the figure, title, caption."""
 

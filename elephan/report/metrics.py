@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from elephan import units
+from elephan.report.copy_metrics import COPIES, COPY_COLUMNS
 
 Better = Literal["higher", "lower", "neither"]
 
@@ -134,14 +135,7 @@ def _all() -> tuple[Metric, ...]:
             "ACKs of nothing new while data is outstanding (RFC 5681, section 2), without those that report a DSACK, "
             "as in Linux.",
         ),
-        Metric(
-            "timeouts",
-            "time-outs",
-            "",
-            count,
-            "lower",
-            "Expiries of the retransmission timer (RFC 6298).",
-        ),
+        Metric("timeouts", "time-outs", "", count, "lower", "Expiries of the retransmission timer (RFC 6298)."),
         Metric(
             "fast_retransmits",
             "fast recoveries",
@@ -236,6 +230,7 @@ def _all() -> tuple[Metric, ...]:
             "From opening the connection to the last byte's delivery, of a run for its last copy; `low`, `high`: the "
             "95 % interval of an extrapolated one.",
         ),
+        *(Metric(*item) for item in COPIES),
         Metric(
             "completion_low_s",
             "completion from",
@@ -568,6 +563,7 @@ HEADLINE = (
     "fc_bytes_per_s",
     "credit_stall_s",
     "completion_s",
+    *COPY_COLUMNS,
     "io_bytes_per_s",
     "iops",
     "read_latency_p50_s",
@@ -624,8 +620,8 @@ the text says the first; `p50` is the median, `p99` what 99 of 100 stay within. 
 better, - where less is. Generated: `python -m elephan.report.metrics --write`.
 
 Under `quantiles` a record has whole distributions: `per_mille` lists the places, and `lag_s`, `latency_s`,
-`read_latency_s`, `write_latency_s` and `short_completion_s` have the value for each. Flows have their own, as
-`lag_quantiles_s`, up to 32 connections.
+`read_latency_s`, `write_latency_s`, `short_completion_s` and `file_time_s` have the value for each. Flows have their
+own, as `lag_quantiles_s`, up to 32 connections.
 
 A table's row of a flow with several connections has their sum of counters, rates and waits, their largest and least
 values, and their means weighted by messages or requests. Its percentiles are read from the connections' distributions

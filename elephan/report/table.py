@@ -106,7 +106,7 @@ def load_of(points: Sequence[Point]) -> str:
             if connections[spec["group"]] < 2:
                 continue
             workload = spec["workload"]
-            bounded = workload["kind"] in ("constant_rate", "replicate") or workload.get("bytes") is not None
+            bounded = workload["kind"] in ("constant_rate", "replicate", "copy") or workload.get("bytes") is not None
             if bounded:
                 name = re.sub(r"\.\d+$", "", spec["name"])
                 found.setdefault(spec.get("distribution", "each"), {})[name] = None

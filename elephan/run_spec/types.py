@@ -145,6 +145,17 @@ FcProtocolSpec: TypeAlias = Literal["ifcp", "fcip"]
 """Protocol between two gateways."""
 
 
+class FilesSpec(TypedDict):
+    """Files of about one size."""
+
+    count: int
+    """Their number."""
+    max_bytes: int
+    """Largest, bytes; sizes between are equally likely."""
+    min_bytes: int
+    """Smallest, bytes."""
+
+
 class FramingSpec(TypedDict):
     """Bytes that a line adds to each IP packet."""
 
@@ -559,6 +570,38 @@ class ProgramWorkloadSpec(TypedDict):
     """Parallel connections that were asked for."""
 
 
+class CopyWorkloadSpec(TypedDict):
+    """A stream of a copy of files: the flows of a group share them."""
+
+    begin_round_trips: int
+    """Round trips of messages from the first connection to the first data."""
+    changed_ppm: int
+    """Chunks that differ from those of the destination, ppm; below 1,000,000 its hashes come first."""
+    chunk_bytes: int | None
+    """Most data of a piece that a connection takes from the queue, bytes; null = by the size of each file."""
+    chunk_overhead_bytes: int
+    """Sent with each piece beside its data, bytes: its header and that of its encryption."""
+    end_round_trips: int
+    """Round trips of messages from the last data written to the end of the copy."""
+    file_ns: int
+    """Time that the receiver takes for each file beside its data, ns."""
+    file_overhead_bytes: int
+    """Sent with each file beside its data, bytes: its name and metadata."""
+    files: list[FilesSpec]
+    """The files by size; those of several entries come in an order drawn at random."""
+    hash_bps: int | None
+    """Most that the receiver reads and hashes of the data that it has, bit/s; null = no limit."""
+    jobs: int
+    """Copies of such a set, each over its own connections: the flows of a group, in their order."""
+    kind: Literal["copy"]
+    limit_bps: int | None
+    """Most that all connections of a job send together, bit/s of data; null = no limit."""
+    read_bps: int | None
+    """Most that the sender reads, bit/s; null = no limit."""
+    write_bps: int | None
+    """Most that the receiver writes, bit/s; null = no limit."""
+
+
 class FixedSizeSpec(TypedDict):
     """All of one size."""
 
@@ -835,6 +878,7 @@ WorkloadSpec: TypeAlias = (
     | ConstantRateSpec
     | ProgramWorkloadSpec
     | ReplicateSpec
+    | CopyWorkloadSpec
     | IscsiWorkloadSpec
     | FcWorkloadSpec
     | FcpWorkloadSpec

@@ -8,6 +8,7 @@ from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.run_spec.defaults import TRANSPORT
 from elephan.run_spec.types import RecoverySpec
+from elephan.scenario.copy import Copy
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
@@ -23,6 +24,8 @@ WINDOW_SHIFT_MAX = 14
 WINDOW_MAX = WINDOW_FIELD_MAX << WINDOW_SHIFT_MAX
 # Without that bound: the limit of the core's packets, which is below 2^31.
 WINDOW_MAX_UNBOUND = WINDOW_FIELD_MAX << 15
+
+CONNECTIONS_MAX = 100_000
 
 
 def _window(value: Any) -> int | None:
@@ -93,8 +96,9 @@ class FlowSettings(Table):
     """Opening of the connection."""
     stop: Span | None = setting(None, examples=["25s"])
     """The application stops writing. When absent: the end of its workload."""
-    connections: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[4])
-    """Parallel connections; of workload `iscsi`: those of its one session; of `fc` and `fcp`: between the gateways."""
+    connections: Annotated[int, Whole(1, CONNECTIONS_MAX)] = setting(1, examples=[4])
+    """Parallel connections; of workload `iscsi`: those of its one session; of `fc` and `fcp`: between the gateways; of
+    `copy`: the streams of each job."""
     distribution: Literal["striped", "each"] = setting("striped", examples=["each"])
     """"striped": connections share the workload (see Several connections). "each": every one carries all of it."""
     stagger: Span = setting("0s", examples=["100ms"])
@@ -176,7 +180,7 @@ class FlowSettings(Table):
                 raise wrong(f"absent: {self.workload.program} brings its own transport", "transport")
         elif self.transport != "tcp" and isinstance(self.workload, Iscsi | Fc | Fcp | Program):
             raise wrong(
-                '"tcp": UDT carries bulk, constant_rate, replicate and short_flows; real UDT is program = "udt"',
+                '"tcp": UDT carries bulk, constant_rate, replicate, copy and short_flows; real UDT is program = "udt"',
                 "transport",
             )
         if isinstance(self.workload, Iscsi) and self.distribution == "each":
@@ -186,6 +190,12 @@ class FlowSettings(Table):
                 raise wrong("absent: workload.pairs says how many pairs there are", "distribution")
             if self.stagger and self.workload.protocol == "fcip":
                 raise wrong("0s: the connections of a tunnel are opened together", "stagger")
+        if isinstance(self.workload, Copy):
+            if self.distribution == "each":
+                raise wrong("absent: the connections of a copy share its files", "distribution")
+            if self.connections * self.workload.jobs > CONNECTIONS_MAX:
+                most = CONNECTIONS_MAX // self.workload.jobs
+                raise wrong(f"at most {most}: each of {self.workload.jobs} jobs has so many connections", "connections")
         if isinstance(self.workload, Program) and self.connections > 1:
             if self.workload.streams > 1:
                 raise wrong("1, as workload.streams says how many one program has; or streams = 1", "connections")

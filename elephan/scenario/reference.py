@@ -55,6 +55,8 @@ _SECTIONS = [
     ("Workload: bulk", "Bulk"),
     ("Workload: constant_rate", "ConstantRate"),
     ("Workload: replicate", "Replicate"),
+    ("Workload: copy", "Copy"),
+    ("Files of a copy", "Files"),
     ("Workload: iscsi", "Iscsi"),
     ("Workload: fc", "Fc"),
     ("Workload: fcp", "Fcp"),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from elephan.run_spec.types import TraceFormatSpec
+from elephan.scenario.copy import Copy
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
@@ -113,12 +114,13 @@ class ShortFlows(Table):
 
 
 Workload = Annotated[
-    Bulk | ConstantRate | Replicate | Program | Iscsi | Fc | Fcp | ShortFlows,
+    Bulk | ConstantRate | Replicate | Copy | Program | Iscsi | Fc | Fcp | ShortFlows,
     Tagged(
         (
             ("bulk", Bulk),
             ("constant_rate", ConstantRate),
             ("replicate", Replicate),
+            ("copy", Copy),
             ("program", Program),
             ("iscsi", Iscsi),
             ("fc", Fc),
@@ -128,7 +130,7 @@ Workload = Annotated[
         key="kind",
         default=None,
         short="kind",
-        expected='"bulk", or a table whose kind is "bulk", "constant_rate", "replicate", "program", "iscsi", '
-        '"fc", "fcp" or "short_flows"',
+        expected='"bulk", or a table whose kind is "bulk", "constant_rate", "replicate", "copy", "program", '
+        '"iscsi", "fc", "fcp" or "short_flows"',
     ),
 ]

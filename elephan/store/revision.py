@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """All in `migrations/versions`, oldest first; a test holds the newest against Alembic's own."""
 
 HEAD = REVISIONS[-1]
@@ -14,5 +14,8 @@ ADDED = {"0002": {"run": {"sha256"}}}
 RENAMED = {"0003": {"run": {"ground": "backend"}}}
 """Columns that a revision gave another name: the one before and its own."""
 
-TABLES = {"0004": {"monitor_path", "monitor_summary", "monitor_outcome", "monitor_alert"}}
+TABLES = {
+    "0004": {"monitor_path", "monitor_summary", "monitor_outcome", "monitor_alert"},
+    "0005": {"backup_job", "backup_run", "backup_attempt"},
+}
 """Tables that a revision added."""

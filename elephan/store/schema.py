@@ -142,3 +142,83 @@ class MonitorAlertRow(Base):
     evidence: Mapped[str] = mapped_column(LongText)
     cause: Mapped[str | None] = mapped_column(String(NAME))
     forecast: Mapped[str] = mapped_column(LongText)
+
+
+class BackupJobRow(Base):
+    """A job of a backup. Its id is made of the names (`elephan.backup.tables.job_id`). Times are Unix s."""
+
+    __tablename__ = "backup_job"
+    __table_args__ = (TEXT_OPTIONS,)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    backup: Mapped[str] = mapped_column(String(NAME))
+    name: Mapped[str] = mapped_column(String(NAME))
+    settings: Mapped[str] = mapped_column(LongText)
+    """The job's table of the backup's file, as JSON."""
+    created: Mapped[float] = mapped_column(Float(53))
+    state: Mapped[str] = mapped_column(String(16))
+    """`active`, or `ended` when the program that runs it has ended in order."""
+    next_due: Mapped[float | None] = mapped_column(Float(53))
+    """Time at which it is due; null: never by itself."""
+    forecast: Mapped[str | None] = mapped_column(LongText)
+    """RPO, RTO and what they rest on, as JSON."""
+    changed: Mapped[int] = mapped_column(BigInteger)
+    """Time of the newest change of this job or a row of it, Unix ns."""
+
+
+class BackupRunRow(Base):
+    """A run of a job: a copy, in one attempt or more. Times are Unix s."""
+
+    __tablename__ = "backup_run"
+    __table_args__ = (Index("backup_run_job", "job_id", "begun"), TEXT_OPTIONS)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    job_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("backup_job.id", ondelete="CASCADE"))
+    kind: Mapped[str] = mapped_column(String(16))
+    """`full`, `incremental`, `mirror` or `restore`."""
+    version: Mapped[str | None] = mapped_column(String(64))
+    """Name of its folder at the destination; null for a mirror."""
+    due: Mapped[float | None] = mapped_column(Float(53))
+    """Null: somebody asked for it."""
+    missed: Mapped[int] = mapped_column(Integer)
+    """Due times before `due` that this run makes up for."""
+    begun: Mapped[float] = mapped_column(Float(53))
+    ended: Mapped[float | None] = mapped_column(Float(53))
+    """Null: it goes on."""
+    state: Mapped[str] = mapped_column(String(16))
+    """`running`, `waiting`, `interrupted`, `done`, `faults` or `failed`."""
+    attempts: Mapped[int] = mapped_column(Integer)
+    files: Mapped[int | None] = mapped_column(BigInteger)
+    bytes: Mapped[int | None] = mapped_column(BigInteger)
+    """Of the sources."""
+    sent_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    """File data that went over the path, in all attempts."""
+    seconds: Mapped[float | None] = mapped_column(Float(53))
+    """Time of its attempts, each from when both ends had met."""
+    removed: Mapped[float | None] = mapped_column(Float(53))
+    """Time at which its version was removed."""
+    text: Mapped[str | None] = mapped_column(LongText)
+    """Reason of its state, in a line."""
+    progress: Mapped[str | None] = mapped_column(LongText)
+    """The newest event `progress` of its copy, as JSON."""
+    receipt: Mapped[str | None] = mapped_column(LongText)
+    forecast: Mapped[str | None] = mapped_column(LongText)
+    """What was forecast before its first byte, and how that compares, as JSON."""
+    changed: Mapped[int] = mapped_column(BigInteger)
+
+
+class BackupAttemptRow(Base):
+    """An attempt of a run."""
+
+    __tablename__ = "backup_attempt"
+    __table_args__ = (Index("backup_attempt_run", "run_id", "number"), TEXT_OPTIONS)
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    run_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("backup_run.id", ondelete="CASCADE"))
+    number: Mapped[int] = mapped_column(Integer)
+    begun: Mapped[float] = mapped_column(Float(53))
+    ended: Mapped[float | None] = mapped_column(Float(53))
+    outcome: Mapped[str] = mapped_column(String(16))
+    """`running`, `done`, `lost`, `window` (its hours were over) or `stopped`."""
+    sent_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    text: Mapped[str | None] = mapped_column(LongText)

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from elephan.run_spec.types import FlowSpec, RunSpec
+from elephan.scenario.copy import mean_sent_bytes
 
 
 def ends_with_its_copies(spec: RunSpec) -> bool:
@@ -76,6 +77,8 @@ def _is_endless(flow: FlowSpec) -> bool:
             return True
         case "bulk" | "program":
             return workload["bytes"] is None
+        case "copy":
+            return False
         case "replicate":
             trace = workload.get("trace")
             return trace is None or trace["looped"]
@@ -91,6 +94,8 @@ def _is_endless(flow: FlowSpec) -> bool:
 def _bytes(flow: FlowSpec) -> int | None:
     """Return the bytes of a copy, None for another workload."""
     workload = flow["workload"]
+    if workload["kind"] == "copy":
+        return mean_sent_bytes(workload) * workload["jobs"]
     return workload["bytes"] if workload["kind"] == "bulk" or workload["kind"] == "program" else None
 
 

@@ -26,10 +26,11 @@ from fastapi.responses import (
 )
 from starlette.exceptions import HTTPException
 
+from elephan.backup.reading import BackupReader
 from elephan.errors import ElephanError
 from elephan.monitor.reading import MonitorReader, PathState
 from elephan.record import Record
-from elephan.web import charts, pages
+from elephan.web import backups, charts, pages
 from elephan.web.asked import AskedTests, Busy, may_ask
 from elephan.web.drawing import address
 from elephan.web.guard import Guard, Visit
@@ -66,7 +67,8 @@ class Site:
 def application(store: str | None, listen: Listen, tokens: Path | None, is_tls: bool) -> Site:
     """Return the pages of one store; `tokens` None: without login. Raises `InputError`."""
     reader = MonitorReader(store)
-    hub = Hub(reader, anyio.to_thread.run_sync)
+    jobs = BackupReader(store)
+    hub = Hub(reader, jobs, anyio.to_thread.run_sync)
     sessions = None if tokens is None else Sessions(TokenFile(tokens))
 
     @asynccontextmanager
@@ -77,12 +79,14 @@ def application(store: str | None, listen: Listen, tokens: Path | None, is_tls: 
         finally:
             hub.end()
             reader.close()
+            jobs.close()
 
     # Without its pages about itself: they load scripts from elsewhere.
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
     _errors(app)
     tests = AskedTests(reader.place, hub.note)
     _monitor(app, reader, hub, tests)
+    _backups(app, jobs)
     _stored(app, Runs(store))
     _login(app)
     return Site(Guard(app, listen, sessions, is_tls), hub)
@@ -220,6 +224,19 @@ def _has_lost_access(request: Request) -> bool:
 
 
 First = Annotated[int, Query(ge=0, le=10**6)]
+
+
+def _backups(app: FastAPI, reader: BackupReader) -> None:
+    @app.get("/backups")
+    def jobs(request: Request) -> Response:
+        return HTMLResponse(backups.backups_page(visit_of(request), reader))
+
+    @app.get("/backups/{backup}/{name}")
+    def job(request: Request, backup: str, name: str, first: First = 0) -> Response:
+        found = reader.job(backup, name)
+        if found is None:
+            raise NotThere(f"Backup {backup} has no job {name} in this store.")
+        return HTMLResponse(backups.job_page(visit_of(request), reader, found, first))
 
 
 def _stored(app: FastAPI, runs: Runs) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from elephan.backup.reading import BackupReader
 from elephan.errors import ElephanError
 from elephan.monitor.reading import MonitorReader, PathState
 from elephan.web.drawing import WORDS, address
@@ -42,9 +43,12 @@ class Full(Exception):
 class Hub:
     """Looks at the store while a page is open, and tells all of them."""
 
-    def __init__(self, reader: MonitorReader, call: Callable[..., Any]) -> None:
+    def __init__(self, reader: MonitorReader, backups: BackupReader, call: Callable[..., Any]) -> None:
         """`call` runs a function in a thread: `await call(function, *arguments)`."""
         self._reader = reader
+        self._backups = backups
+        self._backed_up = 0
+        """Time of the newest change of a backup."""
         self._call = call
         self._pages: set[asyncio.Queue[str | None]] = set()
         self._looking: asyncio.Task[None] | None = None
@@ -92,7 +96,9 @@ class Hub:
             now_s = time.monotonic()
             with contextlib.suppress(ElephanError):
                 marker, news = await self._call(self._reader.changes_since, marker)
-                changed = changed or bool(news) or self._notes != noted or now_s - told_s > CHECK_S
+                before, self._backed_up = self._backed_up, await self._call(self._backups.newest_change)
+                changed = changed or bool(news) or self._backed_up != before
+                changed = changed or self._notes != noted or now_s - told_s > CHECK_S
                 if changed and now_s - told_s >= NEWS_S:
                     noted = self._notes
                     message = await self._call(self._message)
@@ -108,6 +114,8 @@ class Hub:
         alerts = self._reader.alerts(open_only=True, limit=OPEN_ALERTS_MAX)
         content = {
             "notes": self._notes,
+            # Text: JavaScript's numbers have no 64 bits.
+            "backups": str(self._backed_up),
             "paths": {str(path.id): _state(path) for path in paths},
             "alerts": [
                 {

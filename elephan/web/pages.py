@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "page"
 STATIC = Path(__file__).parent / "static"
 
-NAVIGATION = (("/", "Paths"), ("/alerts", "Alerts"), ("/runs", "Runs"), ("/ledger", "Ledger"))
+NAVIGATION = (
+    ("/", "Paths"), ("/alerts", "Alerts"), ("/backups", "Backups"), ("/runs", "Runs"), ("/ledger", "Ledger"),
+)  # fmt: skip
 """Parts of the site: a new one is one line here and its pages."""
 
 THEMES = ("light", "dark")

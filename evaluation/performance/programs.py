@@ -135,16 +135,17 @@ Cells = Mapping[tuple[str, int], Cell]
 """By name of the case, and RTT in ms."""
 
 
+def processor_ticks() -> tuple[int, int]:
+    """Return the processors' ticks since the machine's start, idle ones and all (proc_stat(5))."""
+    fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
+    return fields[3] + fields[4], sum(fields)
+
+
 def idle_share(interval_s: float = LOOK_S) -> float:
-    """Return the share of the processors' time in which they did nothing, over an interval (proc_stat(5))."""
-
-    def ticks() -> tuple[int, int]:
-        fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]
-        return fields[3] + fields[4], sum(fields)
-
-    before = ticks()
+    """Return the share of the processors' time in which they did nothing, over an interval."""
+    before = processor_ticks()
     time.sleep(interval_s)
-    idle, whole = (end - begin for begin, end in zip(before, ticks(), strict=True))
+    idle, whole = (end - begin for begin, end in zip(before, processor_ticks(), strict=True))
     return idle / max(whole, 1)
 
 

@@ -26,7 +26,8 @@ SMALL = OUT / "web-scan" / "store.sqlite"
 RAW_DAYS = 8
 """Days of raw samples: those that a window of a week takes. A year of them would take an hour to make."""
 
-PATHS = ("/", "/alerts", "/paths/synthetic/vienna", "/paths/synthetic/geneva?span=1y", "/runs", "/ledger")
+PATHS = ("/", "/alerts", "/paths/synthetic/vienna", "/paths/synthetic/geneva?span=1y", "/backups",
+         "/backups/synthetic/archive", "/backups/synthetic/images", "/runs", "/ledger")  # fmt: skip
 """Pages that are measured; the two of a run come to them."""
 
 READY_S = 60.0
@@ -36,9 +37,11 @@ def filled() -> tuple[str, str]:
     """Make the store, anew each time, so that the year ends now; return a run's id and its size in words."""
     from elephan import units
     from elephan.api import run
+    from elephan.backup.synthetic import fill as fill_backup
     from elephan.monitor.synthetic import fill
 
     _emptied(FOLDER)
+    fill_backup(str(STORE))
     # A path that is silent for three minutes counts as such: measuring takes longer.
     fill(str(STORE), paths=10, days=365, raw_days=RAW_DAYS, end_s=time.time() + 1800)
     results = run(str(ROOT / "examples" / "hybrid-manager.toml"), store=str(STORE))
@@ -54,9 +57,11 @@ def _emptied(folder: Path) -> None:
 def filled_small() -> None:
     """Make a store of a week and a run: for scanners, to which every day looks the same."""
     from elephan.api import run
+    from elephan.backup.synthetic import fill as fill_backup
     from elephan.monitor.synthetic import fill
 
     _emptied(SMALL.parent)
+    fill_backup(str(SMALL))
     fill(str(SMALL), paths=3, days=7, raw_days=1)
     run(str(ROOT / "examples" / "hybrid-manager.toml"), store=str(SMALL))
 

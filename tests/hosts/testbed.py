@@ -166,8 +166,10 @@ def where(command: str) -> str | None:
 
 
 @contextmanager
-def hosts(folder: Path, path: str, flow: str = "", *, right_is_aarch64: bool = False) -> Iterator[Hosts]:
-    """Make the hosts on an emulated path with these lines of `[path]`."""
+def hosts(
+    folder: Path, path: str, flow: str = "", *, right_is_aarch64: bool = False, data: bool = False
+) -> Iterator[Hosts]:
+    """Make the hosts on an emulated path with these lines of `[path]`; with `data` their sshd listen on it, too."""
     scenario = folder / "path.toml"
     scenario.write_text(SCENARIO.format(path=path) + flow)
     spec, _ = spec_of(scenario, [])
@@ -180,7 +182,8 @@ def hosts(folder: Path, path: str, flow: str = "", *, right_is_aarch64: bool = F
         try:
             keys(folder)
             for number, name in enumerate(("left", "right")):
-                made.append(sshd(folder, name, opened.place, number, as_aarch64=right_is_aarch64 and number == 1))
+                foreign = right_is_aarch64 and number == 1
+                made.append(sshd(folder, name, opened.place, number, as_aarch64=foreign, data=data))
             environment = front(folder, made)
             yield Hosts(made[0], made[1], opened, spec, folder, environment)
         finally:
@@ -196,7 +199,9 @@ def keys(folder: Path) -> None:
         subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
-def sshd(folder: Path, name: str, place: testbed.Site, number: int, *, as_aarch64: bool = False) -> End:
+def sshd(
+    folder: Path, name: str, place: testbed.Site, number: int, *, as_aarch64: bool = False, data: bool = False
+) -> End:
     """Start a host's sshd, and return when it listens."""
     namespace = place.names[number]
     own = folder / name
@@ -240,10 +245,11 @@ def sshd(folder: Path, name: str, place: testbed.Site, number: int, *, as_aarch6
     for command in FEW:
         (few / command).symlink_to(str(where(command)))
     config = own / "sshd_config"
+    also = f"ListenAddress {testbed.ADDRESSES[number]}\nSubsystem sftp internal-sftp\n" if data else ""
     config.write_text(
         f"""\
 ListenAddress {far}
-Port 2222
+{also}Port 2222
 HostKey {folder}/key-{name}
 AuthorizedKeysFile {folder}/key-user.pub
 StrictModes no

@@ -134,8 +134,29 @@ ONE_KEY = [
     # Workloads.
     (
         "flow.workload=bluk",
-        'flow.backup.workload = "bluk": one of "bulk", "constant_rate", "replicate", "program", "iscsi", "fc", '
-        '"fcp", "short_flows"',
+        'flow.backup.workload = "bluk": one of "bulk", "constant_rate", "replicate", "copy", "program", '
+        '"iscsi", "fc", "fcp", "short_flows"',
+    ),
+    ("flow.workload=copy", 'flow.backup.workload = "copy": a table; it also needs size'),
+    (
+        "flow.workload={ kind = 'copy', size = '2kB', max = '1kB' }",
+        'flow.backup.workload.max = "1kB": a size not below size',
+    ),
+    (
+        "flow.workload={ kind = 'copy', size = '2kB', jobs = 3 }",
+        'flow.backup.workload: the time between two jobs, such as "2h"',
+    ),
+    (
+        "flow.workload={ kind = 'copy', size = '2kB', every = '1h' }",
+        "flow.backup.workload.jobs: a number above 1, as every says how often; or every absent",
+    ),
+    (
+        "flow.workload={ kind = 'copy', size = '2kB', hash = '1GB/s' }",
+        'flow.backup.workload.hash = "1GB/s": absent: without changed below 1 the receiver hashes nothing that it has',
+    ),
+    (
+        "flow.workload={ kind = 'copy', files = 1000000, size = '100TB' }",
+        "flow.backup.workload.files = 1000000: files of less than 2^62 B together",
     ),
     ("flow.workload=constant_rate", 'flow.backup.workload = "constant_rate": a table; it also needs load'),
     (

@@ -217,6 +217,23 @@ def test_connections_share_a_load_unless_each_is_to_have_it(scenario: Load, work
         assert [flow["workload"]["bytes"] for flow in shared] == [4, 3, 3]
 
 
+def test_a_copy_has_its_streams_for_each_job(scenario: Load) -> None:
+    workload = "flow.workload={ kind = 'copy', files = 3, size = '1kB', max = '2kB', jobs = 2, every = '1h' }"
+    flows = spec(scenario, workload, "flow.connections=2", "flow.stagger=1s")["flows"]
+    assert [flow["start_ns"] // 10**9 for flow in flows] == [0, 1, 3600, 3601]
+    assert {flow["distribution"] for flow in flows} == {"striped"}
+    made = flows[0]["workload"]
+    assert (made["files"], made["jobs"]) == ([{"count": 3, "min_bytes": 1000, "max_bytes": 2000}], 2)
+    assert (made["chunk_bytes"], made["changed_ppm"], made["read_bps"]) == (None, 10**6, None)
+
+
+def test_a_long_copy_of_files_is_extrapolated(scenario: Load) -> None:
+    change = ["run.duration=10h", "flow.connections=4"]
+    long = spec(scenario, "flow.workload={ kind = 'copy', files = 20, size = '100GB' }", *change)
+    short = spec(scenario, "flow.workload={ kind = 'copy', files = 20, size = '1GB' }", *change)
+    assert "extrapolate" in long and "extrapolate" not in short
+
+
 def test_connections_without_a_bound_have_nothing_to_share(scenario: Load) -> None:
     for workload in ("bulk", '{ kind = "bulk", duration = "3s" }', '{ kind = "program", program = "iperf3" }'):
         flows = spec(scenario, f"flow.workload={workload}", "flow.connections=2")["flows"]

@@ -27,6 +27,9 @@ POLICED_EVERY = 5
 LINES_EVERY = 7
 """One seed in so many may have lines by their type, hosts that take time, and mixes of frames."""
 
+COPIES_EVERY = 11
+"""One seed in so many copies files."""
+
 HOSTS_EVERY = 3
 """One seed in so many names two hosts."""
 
@@ -88,6 +91,8 @@ def scenario(rng: random.Random, seed: int) -> Table:
     if seed % HOSTS_EVERY == 0:
         # Of the backend hosts alone: the others pass over it.
         top["hosts"] = {"left": "nyc", "right": "lax"}
+    if seed % COPIES_EVERY == 0:
+        copied(random.Random(seed), top["flow"])
     if seed % LINES_EVERY == 0:
         lined(random.Random(seed), top)
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
@@ -391,6 +396,24 @@ def workload(rng: random.Random, number: int) -> Table:
             "order": rng.choice(["random", "sequential"]),
         },
     }
+
+
+def copied(rng: random.Random, flows: list[Table]) -> None:
+    """Give the flows that carry bulk a set of files."""
+    for flow in flows:
+        if flow["workload"]["kind"] != "bulk" or "distribution" in flow:
+            continue
+        made: Table = {"kind": "copy", "files": rng.randint(1, 50), "size": "10kB", "max": f"{rng.randint(10, 200)}kB"}
+        if rng.random() < 0.5:
+            made["more"] = [{"size": f"{rng.randint(1, 3000)}kB"}, {"files": 3, "size": "0B"}]
+        if rng.random() < 0.5:
+            made |= {"changed": rng.choice(["0%", "3%", "80%"]), "hash": "800Mbit/s"}
+        for key in ("read", "write", "limit"):
+            if rng.random() < 0.3:
+                made[key] = f"{rng.randint(1, 300)}Mbit/s"
+        if rng.random() < 0.3:
+            made |= {"jobs": 2, "every": f"{rng.randint(10, 300)}ms", "file_time": "100us", "chunk": "64KiB"}
+        flow["workload"] = made
 
 
 def background(rng: random.Random, number: int, duration: int, ends: Table) -> Table:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from elephan.backup.synthetic import fill as fill_backup
 from elephan.monitor import journal
 from elephan.monitor.synthetic import fill
 from elephan.monitor.tables import path_folder
@@ -65,6 +66,7 @@ def stored_once(
     tmp_path_factory: pytest.TempPathFactory, make_record: Callable[..., Record], make_series: Callable[..., Series]
 ) -> Stored:
     file = str(tmp_path_factory.mktemp("web") / "store.sqlite")
+    fill_backup(file)
     paths = fill(file, paths=3, days=9, raw_days=1, seed=5)
     series = make_series(count=1000)
     record = make_record(name="<i>managed</i>", series=series)

@@ -22,6 +22,7 @@ from tests.web.conftest import Served, Stored
 
 VIENNA = "/paths/synthetic/vienna"
 GENEVA = "/paths/synthetic/%3Cb%3Egeneva%3C%2Fb%3E"
+JOBS = [f"/backups/synthetic/{name}" for name in ("archive", "images", "volume")]
 WAIT_MS = 15_000
 """For what the page shows by itself: the machine runs other tests too."""
 
@@ -72,7 +73,7 @@ def test_every_page_draws_on_every_width_and_every_link_leads_somewhere(
     url = serve(stored_once.file)
     page = open_page(url)
     links: set[str] = set()
-    for path in ("/", "/alerts", VIENNA, GENEVA, "/runs", f"/runs/{stored_once.run}", "/ledger",
+    for path in ("/", "/alerts", VIENNA, GENEVA, "/backups", *JOBS, "/runs", f"/runs/{stored_once.run}", "/ledger",
                  f"/ledger/{stored_once.run}", "/none"):  # fmt: skip
         page.goto(url + path)
         if path.startswith("/paths"):
@@ -138,6 +139,22 @@ def test_numbers_and_alerts_come_by_themselves(stored: Stored, serve: Served, op
     stored.execute("update monitor_alert set ended = ? where id = 4711", time.time())
     stored.execute("update monitor_path set changed = ? where id = ?", time.time_ns(), vienna)
     expect(page.locator("#a4711 .when")).to_contain_text("over", timeout=WAIT_MS)
+
+
+def test_a_run_of_a_backup_is_followed_by_itself(stored: Stored, serve: Served, open_page: Open) -> None:
+    page = open_page(f"{serve(stored.file)}/backups")
+    expect(page.locator("#link")).to_have_text("live", timeout=WAIT_MS)
+    row = page.locator("tr", has_text="volume")
+    expect(row).to_contain_text("4.00 GB of 10.0 GB (40 %), 910 Mbit/s")
+    stored.execute(
+        "update backup_run set progress = ? where state = 'running'", '{"bytes_done": 7e9, "bytes_total": 1e10}'
+    )
+    stored.execute("update backup_job set changed = ? where name = 'volume'", time.time_ns())
+    expect(row).to_contain_text("7.00 GB of 10.0 GB (70 %)", timeout=WAIT_MS)
+    page.get_by_role("link", name="images").click()
+    expect(page.locator("main")).to_contain_text("<b>no route</b>")
+    page.get_by_text("attempts", exact=True).last.click()
+    expect(page.locator("details[open] li")).to_have_count(2)
 
 
 def test_a_server_that_ends_says_so_on_the_page(stored_once: Stored, serve: Served, open_page: Open) -> None:

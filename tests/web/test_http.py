@@ -29,7 +29,11 @@ with warnings.catch_warnings():
 
 HTML = {"accept": "text/html"}
 VIENNA = "/paths/synthetic/vienna"
-PAGES = ["/", "/alerts", "/alerts?show=open", VIENNA, "/runs", "/ledger", "/runs?scenario=none", "/login"]
+ARCHIVE = "/backups/synthetic/archive"
+PAGES = [
+    "/", "/alerts", "/alerts?show=open", VIENNA, "/backups", ARCHIVE, "/runs", "/ledger", "/runs?scenario=none",
+    "/login",
+]  # fmt: skip
 
 
 def client_of(store: str, tokens: Path | None = None, is_tls: bool = False) -> TestClient:
@@ -96,7 +100,10 @@ def test_hostile_names_are_text(client: TestClient, stored_once: Stored) -> None
     assert "/paths/synthetic/%3Cb%3Egeneva%3C%2Fb%3E" in overview and "O&#39;Hare &amp; co" in overview
     for path in ("/runs", f"/runs/{stored_once.run}", f"/ledger/{stored_once.run}"):
         assert "<i>managed" not in client.get(path).text
-    for path in ("/paths/x/<script>", "/runs/<script>", "/alerts?show=<script>", "/runs?scenario=<script>"):
+    for path in ("/backups", "/backups/synthetic/images"):
+        assert "<b>no route" not in client.get(path).text and "&lt;b&gt;no route" in client.get(path).text
+    for path in ("/paths/x/<script>", "/backups/x/<script>", "/runs/<script>", "/alerts?show=<script>",
+                 "/runs?scenario=<script>"):  # fmt: skip
         assert "<script>" not in client.get(path).text
 
 
@@ -109,7 +116,8 @@ def test_another_sites_name_for_this_machine_is_refused(client: TestClient) -> N
 
 
 def test_wrong_addresses_say_what_is_right(client: TestClient, stored_once: Stored) -> None:
-    for path in ("/none", "/paths/synthetic/none", "/paths/none/vienna", f"{VIENNA}/none.csv", "/runs/zz",
+    for path in ("/none", "/backups/none/archive", "/backups/synthetic/none", "/paths/synthetic/none",
+                 "/paths/none/vienna", f"{VIENNA}/none.csv", "/runs/zz",
                  "/runs/0000", "/runs/../../etc/passwd", "/ledger/none", "/static/none", "/static/..%2fapp.py",
                  f"/runs/{'0' * 16}/report"):  # fmt: skip
         assert client.get(path).status_code == 404, path

@@ -30,6 +30,8 @@ pub enum Kind {
     Harm,
     /// The front asked to stop.
     Stopped,
+    /// The disk is full.
+    Full,
     /// The kernel refused something.
     Kernel,
 }

@@ -4,8 +4,8 @@
 //! its host is ([`check`]); runs one end of a specification by the crate `kernel` ([`run`]); sets sysctls and registers
 //! controls for a run, and undoes it ([`journal`], [`guard`]); gives programs folders and files ([`site`]), and runs
 //! them apart from the host ([`apart`]); measures the CPU time of packets ([`host_cost`]); reflects and makes
-//! path tests ([`reflect`]). It does not parse scenarios,
-//! store results, keep anything between two sessions.
+//! path tests ([`reflect`]); runs one end of a copy ([`mod@copy`]). It does not parse scenarios, store results, keep
+//! anything between two sessions but a copy's journal, which the same copy goes on from.
 //!
 //! **Invariant: when it has ended, however it ended, its host is as it was.**
 //!
@@ -14,8 +14,10 @@
 #![cfg(target_os = "linux")]
 
 mod apart;
+mod changes;
 mod check;
 mod controls;
+mod copy;
 mod cpu;
 mod error;
 mod files;
@@ -36,6 +38,7 @@ mod session;
 mod site;
 mod site_files;
 mod sysctl;
+mod versions;
 
 use std::io;
 use std::path::Path;

@@ -1,11 +1,10 @@
 //! The request `run`: one end of a run between two hosts.
 
 use crate::apart::{self, Apart};
-use crate::controls::{ControlPlan, Controls};
+use crate::changes::Changes;
+use crate::controls::ControlPlan;
 use crate::error::{AgentError, Kind};
-use crate::guard::Guard;
 use crate::hex;
-use crate::journal::Journal;
 use crate::output::Output;
 use crate::probe::{Bounds, Echo, Found, Pinger};
 use crate::site::Site;
@@ -169,40 +168,6 @@ struct SentAnswer {
     cpu_s: f64,
 }
 
-/// A run's changes of the host. Dropping it undoes all, in this order: a control may be the host's default, and the
-/// guard waits for the journal's lock.
-#[derive(Default)]
-struct Changes {
-    journal: Option<Journal>,
-    controls: Option<Controls>,
-    guard: Option<Guard>,
-}
-
-impl Changes {
-    fn make(run: &Run) -> Result<Changes, AgentError> {
-        let mut changes = Changes::default();
-        if !run.sysctls.is_empty() || Controls::need_journal(&run.controls) {
-            let journal = changes.journal.insert(Journal::begin()?);
-            changes.guard = Some(Guard::start(journal.path())?);
-        }
-        // One of them may become the host's default, by a sysctl.
-        changes.controls = Some(Controls::register(&run.controls, changes.journal.as_mut())?);
-        if let Some(journal) = &mut changes.journal {
-            run.sysctls.iter().try_for_each(|(name, value)| journal.set(name, value))?;
-        }
-        Ok(changes)
-    }
-
-    /// Undoes all; an error says what could not be.
-    fn undo(mut self) -> Result<(), AgentError> {
-        let failed = self.journal.take().map(|journal| journal.undo().failed).unwrap_or_default();
-        match failed.first() {
-            None => Ok(()),
-            Some(reason) => Err(AgentError::new(Kind::Kernel, reason)),
-        }
-    }
-}
-
 impl Run {
     /// Runs one end, and tells of it on `output` as request `id`, until it has ended or `stop` is set. Whatever it
     /// changed of the host is undone afterwards.
@@ -231,12 +196,12 @@ impl Run {
         let programs = planned.collect::<Result<Vec<_>, _>>()?;
         let ports = site.map_or(self.ports, Site::ports_left);
         let end = End { run, token, connect: Span((self.connect_s * 1e9) as u64), programs, ports };
-        let changes = Changes::make(self)?;
+        let changes = Changes::make(&self.controls, &self.sysctls)?;
         let ran = match self.role {
             Role::Receive => self.receive(end, id, output, stop),
             Role::Send => self.send(end, id, output, stop),
         };
-        let changed = changes.journal.as_ref().map(Journal::changed).unwrap_or_default();
+        let changed = changes.changed_since();
         let undone = changes.undo();
         let mut answer = ran?;
         undone?;

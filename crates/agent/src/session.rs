@@ -1,6 +1,8 @@
 //! One session: requests from the front, in turn, until it goes.
 
+use crate::changes::Hold;
 use crate::check::{self, Check};
+use crate::copy::{Copy, Forget, Scan, Steer, Verify};
 use crate::error::{AgentError, Kind, WRONG};
 use crate::files::Files;
 use crate::hex;
@@ -13,6 +15,8 @@ use crate::reflect::{Measure, Reflect};
 use crate::run::Run;
 use crate::site::{PlaceKeys, Site};
 use crate::site_files::{DigestKeys, Prepare};
+use crate::versions::Versions;
+use copy_net::Control;
 use rustix::thread::Timespec;
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -26,7 +30,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// Version of the protocol: docs/design/agent.md.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Requests that wait at most; the front's channel holds the others.
 const DEPTH: usize = 16;
@@ -120,7 +124,8 @@ struct Session {
 /// A run, on a thread of its own.
 struct Running {
     id: u64,
-    stop: Arc<AtomicBool>,
+    /// A copy is told more than to stop.
+    control: Arc<Control>,
     thread: JoinHandle<()>,
 }
 
@@ -163,6 +168,30 @@ impl Session {
                 Ok(measure) => return self.start(id, move |_, stop| measure.execute(stop)),
                 Err(error) => Err(error),
             },
+            "copy" if self.greeted && self.run.is_none() => match request.keys::<Copy>() {
+                Ok(copy) => return self.start_copy(id, move |output, control| copy.execute(id, output, control)),
+                Err(error) => Err(error),
+            },
+            "verify" if self.greeted && self.run.is_none() => match request.keys::<Verify>() {
+                Ok(verify) => return self.start(id, move |_, stop| verify.execute(stop)),
+                Err(error) => Err(error),
+            },
+            "scan" if self.greeted && self.run.is_none() => match request.keys::<Scan>() {
+                Ok(scan) => return self.start(id, move |_, stop| scan.execute(stop)),
+                Err(error) => Err(error),
+            },
+            "forget" if self.greeted && self.run.is_none() => match request.keys::<Forget>() {
+                Ok(forget) => return self.start(id, move |_, _| forget.execute()),
+                Err(error) => Err(error),
+            },
+            "versions" if self.greeted && self.run.is_none() => match request.keys::<Versions>() {
+                Ok(versions) => return self.start(id, move |_, stop| versions.execute(stop)),
+                Err(error) => Err(error),
+            },
+            "hold" if self.greeted && self.run.is_none() => match request.keys::<Hold>() {
+                Ok(hold) => return self.start(id, move |output, stop| hold.execute(id, output, stop)),
+                Err(error) => Err(error),
+            },
             _ => self.answer(request),
         };
         self.output.answer(id, result);
@@ -178,16 +207,25 @@ impl Session {
         id: u64,
         work: impl FnOnce(&Output, &AtomicBool) -> Result<Value, AgentError> + Send + 'static,
     ) {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (output, inputs, stops) = (self.output.clone(), self.inputs.clone(), Arc::clone(&stop));
+        self.start_copy(id, move |output, control| work(output, &control.stop));
+    }
+
+    /// See `start`; `work` looks at all of its control.
+    fn start_copy(
+        &mut self,
+        id: u64,
+        work: impl FnOnce(&Output, &Control) -> Result<Value, AgentError> + Send + 'static,
+    ) {
+        let control = Arc::new(Control::default());
+        let (output, inputs, controls) = (self.output.clone(), self.inputs.clone(), Arc::clone(&control));
         let thread = thread::spawn(move || {
             // A fault of the agent's own is an answer too; what it changed is undone on the way.
-            let ran = catch_unwind(AssertUnwindSafe(|| work(&output, &stops)));
+            let ran = catch_unwind(AssertUnwindSafe(|| work(&output, &controls)));
             let result = ran.unwrap_or_else(|_| Err(AgentError::new(Kind::Kernel, "the agent's run panicked")));
             // The session waits for nothing else, or has ended.
             let _ = inputs.send(Input::Ended { id, result });
         });
-        self.run = Some(Running { id, stop, thread });
+        self.run = Some(Running { id, control, thread });
     }
 
     fn finish(&mut self, id: u64, result: Result<Value, AgentError>) {
@@ -200,7 +238,7 @@ impl Session {
     /// Ends the run, if there is one, with all that it changed undone. One that does not end is left to its guard.
     fn end(&mut self) {
         let Some(run) = self.run.take() else { return };
-        run.stop.store(true, Ordering::Relaxed);
+        run.control.stop.store(true, Ordering::Relaxed);
         for _ in 0..END_STEPS {
             if run.thread.is_finished() {
                 return;
@@ -218,8 +256,9 @@ impl Session {
                 Err(AgentError::new(Kind::Protocol, format_args!("{name} before hello: hello names the protocol")))
             }
             "stop" => self.stop(&request.keys()?),
+            "steer" => self.steer(&request.keys()?),
             name if self.run.is_some() => {
-                Err(AgentError::busy(format_args!("{name} during a run: only stop is taken")))
+                Err(AgentError::busy(format_args!("{name} during a run: only stop and steer are taken")))
             }
             "clean" => {
                 let Bare {} = request.keys()?;
@@ -244,12 +283,20 @@ impl Session {
     fn stop(&mut self, stop: &Stop) -> Result<Value, AgentError> {
         match &self.run {
             Some(run) if run.id == stop.run => {
-                run.stop.store(true, Ordering::Relaxed);
+                run.control.stop.store(true, Ordering::Relaxed);
                 Ok(json!({}))
             }
             // It has ended meanwhile.
             _ => Ok(json!({})),
         }
+    }
+
+    fn steer(&mut self, steer: &Steer) -> Result<Value, AgentError> {
+        // One that has ended meanwhile has nothing to steer.
+        if let Some(run) = self.run.as_ref().filter(|run| run.id == steer.run) {
+            steer.apply(&run.control);
+        }
+        Ok(json!({}))
     }
 
     fn greet(&mut self, hello: &Hello) -> Result<Value, AgentError> {

@@ -25,8 +25,8 @@ impl Agent {
     /// Starts one in the namespace, None: here; and greets it.
     pub fn start(namespace: Option<&Namespace>) -> Agent {
         let mut agent = Agent::start_silently(namespace);
-        let hello = agent.ask("hello", json!({"protocol": 2}));
-        assert_eq!(hello["answer"]["protocol"], 2, "{hello}");
+        let hello = agent.ask("hello", json!({"protocol": 3}));
+        assert_eq!(hello["answer"]["protocol"], 3, "{hello}");
         agent
     }
 
@@ -43,6 +43,8 @@ impl Agent {
                 command
             }
         };
+        // What copies leave with their user.
+        command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the agent starts");
         let (stdin, stdout) = (process.stdin.take(), process.stdout.take().expect("it is a pipe"));
         Agent { process, stdin, stdout, number: 0 }

@@ -11,7 +11,7 @@ fn another_protocol_is_refused_by_both_their_names_and_the_right_one_is_taken_af
     let wrong = agent.ask("hello", json!({"protocol": 99}));
     assert_eq!(wrong["error"]["kind"], "version");
     assert!(wrong["error"]["text"].as_str().unwrap().contains("99"), "{wrong}");
-    assert_eq!(agent.ask("hello", json!({"protocol": 2}))["answer"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(agent.ask("hello", json!({"protocol": 3}))["answer"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(agent.end(), 0);
 }
 
@@ -108,8 +108,8 @@ fn a_run_that_cannot_be_is_refused_with_its_reason() {
 #[test]
 fn a_front_that_is_silent_for_its_lease_counts_as_gone_and_signs_of_life_prolong_it() {
     let mut agent = Agent::start_silently(None);
-    let hello = agent.ask("hello", json!({"protocol": 2, "lease_s": 4}));
-    assert_eq!(hello["answer"]["protocol"], 2, "{hello}");
+    let hello = agent.ask("hello", json!({"protocol": 3, "lease_s": 4}));
+    assert_eq!(hello["answer"]["protocol"], 3, "{hello}");
     // Longer than the lease.
     for _ in 0..10 {
         let _ = rustix::thread::nanosleep(&rustix::thread::Timespec { tv_sec: 0, tv_nsec: 500_000_000 });

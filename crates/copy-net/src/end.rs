@@ -53,7 +53,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
             let open = |greeting: &Greeting| {
                 let name = spec.destination.as_deref().unwrap_or_default();
                 let destination = Destination::open(name, greeting.shape, &spec.options, &spec.copy)?;
-                let receiver = Receiver::new(&session, spec, place.get_or_init(|| destination))?;
+                let receiver = Receiver::new(&session, spec, place.get_or_init(|| destination), greeting.shape)?;
                 let resumed = receiver.resumed_files();
                 Ok((receiver, resumed))
             };

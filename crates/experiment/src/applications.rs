@@ -5,7 +5,7 @@ use crate::fc_counters::FcCounters;
 use crate::fcp_counters::FcpCounters;
 use crate::storage_config::trace_format;
 use crate::validate::ValidRun;
-use crate::workload::{Generator, RandomWrites, Share, Source, Stripe, Workload};
+use crate::workload::{FileCopy, Generator, RandomWrites, Share, Source, Stripe, Workload};
 use spec::{DistributionSpec, FlowSpec, ProgramSpec, TraceSpec, WorkloadSpec, WritesSpec};
 use std::collections::BTreeMap;
 use storage::{Replay, TraceError, Writes};
@@ -53,6 +53,10 @@ impl Applications {
                 let writes = self.messages.writes(trace.as_ref(), writes.as_ref(), name(flow))?;
                 Stripe::writes(first, count, writes, self.from)
             }
+            WorkloadSpec::Copy(copy) => {
+                let files = FileCopy::new(copy, count, self.messages.seed, name(flow), self.from);
+                Stripe::files(first, count, files)
+            }
             // The streams of one program.
             WorkloadSpec::Program(ProgramSpec { bytes: Some(bytes), streams: 2.., .. }) => {
                 Stripe::copy(first, count, *bytes)
@@ -84,6 +88,7 @@ impl Applications {
         Ok(match &spec.workload {
             WorkloadSpec::Bulk { bytes, .. } => Workload::bulk(*bytes, limited),
             WorkloadSpec::Program(program) => Workload::bulk(program.bytes, limited),
+            WorkloadSpec::Copy(_) => unreachable!("a valid run's copies are striped"),
             WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits } => {
                 Workload::constant_rate(frames(*frame_bytes, *rate_bps), *credits, self.from, limited)
             }

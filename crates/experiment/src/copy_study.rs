@@ -141,7 +141,7 @@ impl CopyStudy {
 
     fn look(&mut self, now: Time) {
         // The rest of the copy takes no longer to simulate than the part so far.
-        if self.bytes - self.last.received_bytes <= self.last.received_bytes {
+        if self.bytes.saturating_sub(self.last.received_bytes) <= self.last.received_bytes {
             self.next_packets = u64::MAX;
             return;
         }
@@ -181,7 +181,7 @@ impl CopyStudy {
             batches.ok_or("its goodput was still changing, or changes in cycles too long for what was seen")?;
         let bytes_per_s = batches.mean() * NS_PER_S as f64 / self.spec.interval_ns as f64;
         let batch = Span(batches.length as u64 * self.spec.interval_ns);
-        let left_s = (self.bytes - self.last.received_bytes) as f64 / bytes_per_s;
+        let left_s = (self.bytes.saturating_sub(self.last.received_bytes)) as f64 / bytes_per_s;
         Ok(Steady {
             from: Time(self.spec.from_ns + first as u64 * self.spec.interval_ns),
             until: now,

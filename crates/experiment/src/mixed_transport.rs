@@ -13,7 +13,7 @@ use crate::udt_transport::UdtMaker;
 use crate::workload::SendingEnd;
 use spec::{FlowSpec, RunSpec};
 use tcp::{CwndReduction, Stats, Train};
-use units::Time;
+use units::{Span, Time};
 
 /// An end of a connection over either.
 #[allow(clippy::large_enum_variant, reason = "a flow has two of them, and they stay where they are")]
@@ -89,6 +89,9 @@ impl SendingEnd for MixedEndpoint {
     }
     fn has_room(&self, unsent: u64) -> bool {
         each!(self, end => SendingEnd::has_room(end, unsent))
+    }
+    fn round_trip(&self) -> Option<Span> {
+        each!(self, end => SendingEnd::round_trip(end))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::workload::SendingEnd;
 use spec::{FlowSpec, TransportSpec, UdtSpec, UdtVersionSpec};
 use tcp::{Stats, Train};
 use udt::{Config, Endpoint, Segment, Version};
-use units::{Size, Time};
+use units::{Size, Span, Time};
 
 /// Headers of a datagram, which libudt counts with a packet of its receive buffer, bytes (IPv4 and UDP).
 const DATAGRAM_HEADERS: u64 = 28;
@@ -36,6 +36,9 @@ impl SendingEnd for Endpoint {
     }
     fn has_room(&self, unsent: u64) -> bool {
         self.bytes_unsent() < unsent && self.send_queue_free() > 0 && !self.is_closed()
+    }
+    fn round_trip(&self) -> Option<Span> {
+        self.srtt()
     }
 }
 

@@ -3,6 +3,7 @@
 mod bbr;
 mod common;
 mod constant_traffic;
+mod copy;
 mod delay_based;
 mod drawn;
 mod extensions;

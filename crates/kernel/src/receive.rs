@@ -84,13 +84,13 @@ pub(crate) fn check(run: ValidRun<'_>, planned: usize, programs: &[Option<Progra
 fn check_workload(flow: &str, workload: &WorkloadSpec) -> Result<(), KernelError> {
     let wrong = |text: String| Err(KernelError::Spec(RunError::Spec(text)));
     match workload {
-        WorkloadSpec::Bulk { .. } | WorkloadSpec::Replicate { .. } => Ok(()),
+        WorkloadSpec::Bulk { .. } | WorkloadSpec::Replicate { .. } | WorkloadSpec::Copy(_) => Ok(()),
         WorkloadSpec::ConstantRate { credits: None, .. } => Ok(()),
         WorkloadSpec::ConstantRate { .. } => wrong(format!(
             "flow {flow}: credits: between hosts a credit would take the way back, and the model's takes none"
         )),
         WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_) => {
-            let what = "the agents carry bulk, constant_rate, replicate and programs";
+            let what = "the agents carry bulk, constant_rate, replicate, copy and programs";
             wrong(format!("flow {flow}: its workload runs on other backends: {what}"))
         }
     }

@@ -12,6 +12,7 @@ mod dispersion;
 pub mod estimate;
 mod first_capacity;
 pub mod hops;
+pub mod loss;
 pub mod mtu;
 pub mod policer;
 pub mod queue;

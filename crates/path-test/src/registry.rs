@@ -3,6 +3,7 @@
 use crate::available::Available;
 use crate::capacity::Capacity;
 use crate::estimate::Estimator;
+use crate::loss::Loss;
 use crate::policer::Policer;
 use crate::queue::Queue;
 use crate::settings::Settings;
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::Deserialize;
 
 /// Names of the tests that [`estimator`] makes.
-pub const TESTS: [&str; 6] = ["capacity", "available", "queue", "policer", "hops", "mtu"];
+pub const TESTS: [&str; 7] = ["capacity", "available", "queue", "policer", "loss", "hops", "mtu"];
 
 #[derive(Deserialize)]
 struct Named {
@@ -30,6 +31,7 @@ pub fn estimator(json: &str) -> Result<Box<dyn Estimator + Send>, String> {
         "available" => Box::new(Available::new(trains(json)?)),
         "queue" => Box::new(Queue::new(trains(json)?)),
         "policer" => Box::new(Policer::new(trains(json)?)),
+        "loss" => Box::new(Loss::new(trains(json)?)),
         "hops" => Box::new(hops::Hops::new(keys(json)?)?),
         "mtu" => Box::new(mtu::Mtu::new(keys(json)?)?),
         other => return Err(format!("test = \"{other}\": must be one of {}", TESTS.join(", "))),

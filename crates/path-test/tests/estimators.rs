@@ -130,3 +130,17 @@ fn wrong_settings_are_named() {
         assert!(wrong.contains(words), "{wrong}");
     }
 }
+
+#[test]
+fn loss_of_a_bare_line_is_none_and_a_drained_bucket_is_seen_in_runs() {
+    let test = r#"{"test": "loss", "capacity_bps": 10000000, "share_ppm": 200000, "max_bytes": 3000000}"#;
+    let outcome = run(&Line::new(10_000_000), test);
+    assert_eq!(value(&outcome, "loss"), 0.0);
+    assert_eq!(value(&outcome, "loss_run_packets"), 1.0);
+    assert_eq!(outcome.cost.packets, 2000);
+    // A bucket of half of the stream's rate loses every second packet, and nothing waits.
+    let policed = Line { bucket: Some((1_000_000, 15_000.0, false)), tokens: 15_000.0, ..Line::new(10_000_000) };
+    let outcome = run(&policed, test);
+    assert_near(value(&outcome, "line_loss"), 0.5, 0.05);
+    assert_near(value(&outcome, "loss_run_packets"), 1.0, 0.05);
+}

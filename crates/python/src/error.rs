@@ -5,6 +5,7 @@
 
 use ::bpf::Error as BpfFault;
 use congestion::{CompileError as CompileFault, Problem};
+use copy_net::{CopyError, ErrorKind};
 use experiment::RunError;
 use kernel::KernelError;
 use line_net::LineError;
@@ -20,6 +21,12 @@ use storage_net::fc_port::FcPortError;
 
 create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");
 create_exception!(_native, CompileError, PyValueError, "A user's own algorithm does not compile or does not load.");
+create_exception!(
+    _native,
+    CopyFault,
+    PyException,
+    "A copy ended early: `kind` as the agent has it, `text` in one line."
+);
 create_exception!(_native, NoClang, PyValueError, "There is no clang to compile for BPF with.");
 create_exception!(
     _native,
@@ -80,6 +87,29 @@ pub(crate) fn path(error: PathError) -> PyErr {
         PathError::Input(wrong) => value(wrong),
         PathError::Io { .. } => machine(error),
     }
+}
+
+/// Name of a kind, as the agent's answers have it.
+fn kind_name(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Input => "input",
+        ErrorKind::Port => "port",
+        ErrorKind::Peer => "peer",
+        ErrorKind::Token => "token",
+        ErrorKind::Protocol => "protocol",
+        ErrorKind::Full => "full",
+        ErrorKind::Io => "kernel",
+        ErrorKind::Busy => "busy",
+        ErrorKind::Stopped => "stopped",
+    }
+}
+
+/// The reason that a copy ended early.
+pub(crate) fn copy(py: Python<'_>, fault: &CopyError) -> PyErr {
+    let raised = CopyFault::new_err(fault.text.clone());
+    let value = raised.value(py);
+    let set = value.setattr("kind", kind_name(fault.kind)).and_then(|()| value.setattr("text", &fault.text));
+    set.err().unwrap_or(raised)
 }
 
 /// A simulated run's error.
@@ -163,6 +193,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("BpfError", py.get_type::<BpfError>())?;
     module.add("CompileError", py.get_type::<CompileError>())?;
+    module.add("CopyFault", py.get_type::<CopyFault>())?;
     module.add("NoClang", py.get_type::<NoClang>())?;
     module.add("Stopped", py.get_type::<Stopped>())
 }

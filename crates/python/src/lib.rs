@@ -4,9 +4,11 @@
 
 #![allow(missing_docs, reason = "the names in elephan/_native.pyi have docstrings there")]
 
+mod backup_versions;
 mod bpf;
 mod change_detection;
 mod congestion_controls;
+mod copy_end;
 mod detection;
 mod diagnose;
 mod disk;
@@ -31,8 +33,10 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
+    backup_versions::register(module)?;
     bpf::register(module)?;
     change_detection::register(module)?;
+    copy_end::register(module)?;
     detection::register(module)?;
     diagnose::register(module)?;
     disk::register(module)?;

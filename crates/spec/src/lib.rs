@@ -8,6 +8,7 @@
 
 mod background;
 mod block;
+mod copy;
 mod event;
 mod extrapolate;
 mod fc;
@@ -30,6 +31,7 @@ mod writes;
 
 pub use background::{BackgroundSpec, FramesSpec};
 pub use block::{DiskSpec, OutOfRangeSpec, SchedulerSpec, SourceSpec};
+pub use copy::{CopySpec, FilesSpec, ALL_CHANGED_PPM};
 pub use event::{ActionSpec, EventSpec, WhenSpec};
 pub use extrapolate::ExtrapolateSpec;
 pub use fc::{FcLoadSpec, FcProtocolSpec, FcSpec};

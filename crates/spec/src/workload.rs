@@ -1,5 +1,6 @@
 //! Workloads of flows.
 
+use crate::copy::CopySpec;
 use crate::fc::FcSpec;
 use crate::fcp::FcpSpec;
 use crate::iscsi::IscsiSpec;
@@ -63,6 +64,9 @@ pub enum WorkloadSpec {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         writes: Option<WritesSpec>,
     },
+    /// A stream of a copy of files: the flows of a group share them.
+    #[schemars(title = "CopyWorkloadSpec")]
+    Copy(Box<CopySpec>),
     /// A connection of an iSCSI session: the flows of a group, in their order, are its connections.
     #[schemars(title = "IscsiWorkloadSpec")]
     Iscsi(Box<IscsiSpec>),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from elephan.run_spec.types import ExtrapolateSpec, FlowSpec
+from elephan.run_spec.types import ExtrapolateSpec, FlowSpec, WorkloadSpec
+from elephan.scenario.copy import Copy, mean_sent_bytes
 from elephan.scenario.document import Document
 from elephan.scenario.line import Red
 from elephan.scenario.spec.lines import loss_spec
@@ -37,13 +38,13 @@ def extrapolate_spec(document: Document, network: Network, flows: list[FlowSpec]
     """Return how far a run is simulated that is one long copy on a path that does not change; else None."""
     if document.run.exact or not _is_one_copy(document) or not _stays_as_it_is(document):
         return None
-    workload = flows[0]["workload"]
-    if workload["kind"] != "bulk" or workload["bytes"] is None:
+    copied = _bytes(flows[0]["workload"])
+    if copied is None:
         return None
     if flows[0]["transport"].get("udt") is not None:
         # The steady state was studied over TCP alone.
         return None
-    packets = workload["bytes"] // (flows[0]["transport"]["mtu_bytes"] - _HEADERS)
+    packets = copied // (flows[0]["transport"]["mtu_bytes"] - _HEADERS)
     if packets < PACKETS_MIN:
         return None
     route = flows[0]["route"]
@@ -60,10 +61,19 @@ def extrapolate_spec(document: Document, network: Network, flows: list[FlowSpec]
     }
 
 
+def _bytes(workload: WorkloadSpec) -> int | None:
+    """Return the bytes that connections carry for a copy; None for another workload."""
+    if workload["kind"] == "copy":
+        return mean_sent_bytes(workload) if workload["jobs"] == 1 else None
+    return workload["bytes"] if workload["kind"] == "bulk" else None
+
+
 def _is_one_copy(document: Document) -> bool:
     if len(document.flow) != 1 or not document.run.stop_when_done:
         return False
     (flow,) = document.flow
+    if isinstance(flow.workload, Copy):
+        return flow.stop is None
     shares = flow.connections == 1 or flow.distribution == "striped"
     return isinstance(flow.workload, Bulk) and flow.workload.bytes is not None and shares and flow.stop is None
 

@@ -14,6 +14,7 @@ from elephan.run_spec.types import (
     TransportSpec,
     WorkloadSpec,
 )
+from elephan.scenario.copy import Copy, copy_spec
 from elephan.scenario.document import Document
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, WINDOW_MAX_UNBOUND, Flow
@@ -53,10 +54,12 @@ def flow_specs(
         transport = _transport_on(network, queues, (fastest, longest), flow, group, base)
         workload = _workload(document, flow, base, group, network.slowest_bps(route))
         streams = 1 if runs_programs or workload["kind"] != "program" else streams_of(workload)
-        connections = flow.connections * streams
-        shared = is_shared(flow) or (streams > 1 and is_bounded(flow.workload))
+        jobs, every = (flow.workload.jobs, flow.workload.every or 0) if isinstance(flow.workload, Copy) else (1, 0)
+        connections = flow.connections * streams * jobs
+        shared = is_shared(flow) or (streams > 1 and is_bounded(flow.workload)) or isinstance(flow.workload, Copy)
         for connection in range(connections):
-            start = flow.start + connection * flow.stagger
+            job, stream = divmod(connection, connections // jobs)
+            start = min(flow.start + job * every + stream * flow.stagger, U64_MAX)
             stop = flow.stop
             if isinstance(flow.workload, Bulk | Program) and flow.workload.duration is not None:
                 stop = min(start + flow.workload.duration, U64_MAX)
@@ -87,7 +90,7 @@ def is_shared(flow: Flow) -> bool:
 def is_bounded(workload: Any) -> bool:
     """Return True if a workload is a rate or an amount, which grows when each of several connections carries it."""
     match workload:
-        case ConstantRate() | Replicate():
+        case ConstantRate() | Replicate() | Copy():
             return True
         case Bulk() | Program():
             return workload.bytes is not None
@@ -266,6 +269,8 @@ def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bp
             return bulk
         case Program():
             return program_spec(workload)
+        case Copy():
+            return copy_spec(workload)
         case ConstantRate():
             return {
                 "kind": "constant_rate",

@@ -88,7 +88,7 @@
       for (const place of document.querySelectorAll("[data-of]"))
         if (news.paths[place.dataset.of]?.last) place.dataset.ago = news.paths[place.dataset.of].last;
       ages();
-      const now = JSON.stringify([news.notes, Object.entries(news.paths).map(([id, path]) => [id, path.state, path.open])]);
+      const now = JSON.stringify([news.notes, "jobs" in body.dataset && news.backups, Object.entries(news.paths).map(([id, path]) => [id, path.state, path.open])]);
       const ids = news.alerts.map(alert => alert.id);
       const missing = news.alerts.some(a => (!here || a.path === here) && !document.querySelector(`[data-alert="${a.id}"]`));
       const stale = [...document.querySelectorAll(".alert.open[data-alert]")].some(one => !ids.includes(+one.dataset.alert));

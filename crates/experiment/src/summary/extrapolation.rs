@@ -4,16 +4,14 @@ use super::interval::bottleneck;
 use crate::copy_study::{CopyResult, Steady};
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::metric::{Metric, Metrics};
-use spec::{RunSpec, WorkloadSpec};
+use crate::validate::copied_bytes;
+use spec::RunSpec;
 use units::Time;
 
 /// Adds the extrapolated values to the metrics of the run and of its flow, and returns the method, or the reason that
 /// there are none. All other metrics stay those of the part that was simulated.
 pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyResult, all: [&mut Metrics; 2]) -> Metrics {
-    let bytes = match spec.flows[0].workload {
-        WorkloadSpec::Bulk { bytes: Some(bytes), .. } => bytes,
-        _ => 0,
-    };
+    let bytes = copied_bytes(spec).unwrap_or(0);
     let received: u64 = measured.flows.iter().map(|flow| flow.counters.received_bytes).sum();
     let mut how = Metrics::from([
         ("bytes", Metric::Integer(bytes)),
@@ -60,7 +58,7 @@ impl Whole {
         let start = spec.flows.iter().map(|flow| flow.start_ns).min().unwrap_or(0);
         let from = Time(start.max(spec.measure.warmup_ns));
         let before = measured.flows.iter().map(|flow: &MeasuredFlow| flow.received_at_warmup).sum::<u64>();
-        let left = (bytes - steady.received_bytes) as f64;
+        let left = bytes.saturating_sub(steady.received_bytes) as f64;
         let runs_on = Time(spec.duration_ns).since(steady.until).as_secs_f64();
         let since = |time: Time, begin: Time| time.since(begin).as_secs_f64();
         // The faster, the sooner it ends: of the three rates the expected, the highest and the lowest.

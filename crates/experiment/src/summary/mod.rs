@@ -3,6 +3,7 @@
 mod extrapolation;
 mod fc;
 mod fcp;
+mod files;
 mod flow;
 mod interval;
 mod messages;

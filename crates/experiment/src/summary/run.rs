@@ -1,6 +1,7 @@
 //! Metrics of the whole run.
 
 use super::fc::{insert_fc_latency, insert_fc_rate, insert_fc_stall_times};
+use super::files::{self, Copied};
 use super::flow::insert_rtt;
 use super::interval::bottleneck;
 use super::messages::{insert_lag, insert_latency};
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 use units::{Histogram, Span, Time};
 
 /// Counters that add up over flows.
-const SUMMED: [&str; 32] = [
+const SUMMED: [&str; 36] = [
     "delivered_bytes",
     "delivered_packets",
     "retransmitted_segments",
@@ -31,6 +32,10 @@ const SUMMED: [&str; 32] = [
     "acks",
     "offered_bytes",
     "messages",
+    "files",
+    "file_bytes",
+    "jobs",
+    "late_jobs",
     "fc_frames",
     "fc_bytes",
     "credit_stalls",
@@ -110,9 +115,15 @@ pub fn of_run(spec: &RunSpec, measured: &MeasuredRun, of_flows: &[Metrics], of_e
         stalls[0].add(counters.port_stalls);
         stalls[1].add(counters.gateway_stalls);
     }
+    let mut copied = Copied::new();
     for stripe in &measured.stripes {
+        if let Some(files) = stripe.file_copy() {
+            copied.add(spec, stripe, files);
+            continue;
+        }
         add(if stripe.is_mirror() { &mut lag } else { &mut latency }, &stripe.messages().times);
     }
+    copied.insert(&mut metrics);
     insert_latency(&mut metrics, &latency[0], &latency[1]);
     insert_lag(&mut metrics, &lag[0], &lag[1]);
     if let Some(bytes) = fc_bytes {
@@ -168,6 +179,7 @@ fn completion(spec: &RunSpec, measured: &MeasuredRun) -> Option<Span> {
     let ends = spec.flows.iter().zip(&measured.flows).map(|(flow, of_it)| match &flow.workload {
         WorkloadSpec::Bulk { bytes: Some(_), .. } => of_it.workload.done_at,
         WorkloadSpec::Program(program) if program.bytes.is_some() => of_it.workload.done_at,
+        WorkloadSpec::Copy(_) => files::end_of(&measured.stripes[of_it.workload.share()?.stripe]),
         _ => None,
     });
     let last = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;

@@ -1,5 +1,6 @@
 //! Metrics of a flow whose connections share one workload: of the flow, where a connection's own say little.
 
+use super::files::insert_files;
 use super::interval::{bottleneck, end_of};
 use super::messages::{insert_lag_of, insert_latency_of, longest_at_start, never_arrived};
 use crate::applications::name;
@@ -37,6 +38,10 @@ pub fn metrics(run: &RunSpec, stripe: &Stripe, measured: &MeasuredRun, notes: &m
             let received: u64 = flows.iter().map(|f| f.counters.received_bytes).sum();
             notes.push(format!("flow {name}: {received} of {bytes} bytes had arrived at the end"));
         }
+    }
+    if stripe.file_copy().is_some() {
+        notes.extend(insert_files(&mut metrics, run, stripe, name, measured.copy.is_some()));
+        return metrics;
     }
     let times = &stripe.messages().times;
     let what = if stripe.is_mirror() { "lag" } else { "latency" };

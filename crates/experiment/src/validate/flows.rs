@@ -5,7 +5,13 @@ use crate::arrivals::{arrivals, distribution};
 use crate::error::RunError;
 use crate::tcp_config::Algorithms;
 use crate::workload::RandomWrites;
-use spec::{DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, TransportSpec, WorkloadSpec};
+use spec::{
+    CopySpec, DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, TransportSpec, WorkloadSpec, ALL_CHANGED_PPM,
+};
+
+/// Data of a copy, and overhead of a file or chunk, at most, bytes: their sums stay within u64.
+const BYTES_MAX: u64 = 1 << 62;
+const OVERHEAD_MAX: u64 = 1 << 30;
 
 /// Short flows of an entry at most: each is an endpoint pair that stays in memory until the end, some kilobytes.
 const SHORT_FLOWS_MAX: usize = 1_000_000;
@@ -30,19 +36,49 @@ pub fn check(run: &RunSpec, spec: &FlowSpec) -> Result<(), RunError> {
         WorkloadSpec::Replicate { writes: Some(writes), .. } if !RandomWrites::is_possible(writes) => {
             Err(wrong(spec, "replicate: rate, sizes, weights and times above zero, Pareto shapes of times above 1"))
         }
+        WorkloadSpec::Copy(copy) => copied(copy).map_or(Ok(()), |what| Err(wrong(spec, what))),
         _ => Ok(()),
     }
+}
+
+/// What is wrong with a copy of files, if anything is.
+fn copied(copy: &CopySpec) -> Option<&'static str> {
+    let rates = [copy.read_bps, copy.write_bps, copy.hash_bps, copy.limit_bps];
+    if copy.files.iter().any(|files| files.count == 0 || files.min_bytes > files.max_bytes) || copy.files.is_empty() {
+        return Some("copy: files with a count above zero, and a smallest size not above the largest");
+    }
+    let bytes =
+        copy.files.iter().try_fold(0u64, |sum, files| sum.checked_add(files.count.checked_mul(files.max_bytes)?));
+    if bytes.is_none_or(|bytes| bytes > BYTES_MAX) || copy.file_overhead_bytes > OVERHEAD_MAX {
+        return Some("copy: at most 2^62 bytes in all, 1 GiB of overhead for each file");
+    }
+    if copy.jobs == 0 || copy.chunk_bytes == Some(0) || copy.chunk_overhead_bytes > OVERHEAD_MAX {
+        return Some("copy: jobs and chunk above zero, at most 1 GiB of overhead for each chunk");
+    }
+    if copy.changed_ppm > ALL_CHANGED_PPM || rates.into_iter().flatten().any(|rate| rate == 0) {
+        return Some("copy: at most all chunks changed, rates above zero");
+    }
+    None
 }
 
 /// Checks that the group `flows` shares one workload, if it has to.
 pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
     let flow = &flows[0];
+    if let WorkloadSpec::Copy(copy) = &flow.workload {
+        if flows.iter().any(|flow| flow.distribution != DistributionSpec::Striped) {
+            return Err(wrong(flow, "copy: distribution striped"));
+        }
+        if !flows.len().is_multiple_of(copy.jobs as usize) {
+            return Err(wrong(flow, "copy: as many connections for each job"));
+        }
+    }
     // Of the others each connection has its own: as much as it takes, a program, or the session that shares requests by
     // itself.
     let shares = match &flow.workload {
         WorkloadSpec::Bulk { bytes: Some(_), .. }
         | WorkloadSpec::ConstantRate { .. }
-        | WorkloadSpec::Replicate { .. } => flow.distribution == DistributionSpec::Striped,
+        | WorkloadSpec::Replicate { .. }
+        | WorkloadSpec::Copy(_) => flow.distribution == DistributionSpec::Striped,
         WorkloadSpec::Program(program) => {
             program.bytes.is_some() && program.streams > 1 && flow.distribution == DistributionSpec::Striped
         }
@@ -64,7 +100,7 @@ pub fn check_udt(flow: &FlowSpec) -> Result<(), RunError> {
     if flow.transport.udt.is_some() && is_session {
         return Err(wrong(
             flow,
-            "transport: iscsi, fc and fcp run over TCP; UDT carries bulk, constant_rate, replicate",
+            "transport: iscsi, fc and fcp run over TCP; UDT carries bulk, constant_rate, replicate, copy",
         ));
     }
     Ok(())

@@ -93,9 +93,9 @@ impl<'a> ValidSimulation<'a> {
         }
         if let Some(spec) = run.extrapolate {
             let wrong = |text: &str| Err(RunError::Spec(format!("extrapolate: {text}")));
-            if !matches!(run.flows.first().map(|flow| &flow.workload), Some(WorkloadSpec::Bulk { bytes: Some(_), .. }))
-            {
-                return wrong("the first flow is no bulk with bytes");
+            let first = run.flows.first().map(|flow| &flow.workload);
+            if !matches!(first, Some(WorkloadSpec::Bulk { bytes: Some(_), .. } | WorkloadSpec::Copy(_))) {
+                return wrong("the first flow is no bulk with bytes, and no copy");
             }
             if copied_bytes(&run).is_none() || !run.short_flows.is_empty() || run.manager.is_some() {
                 return wrong("there is more than one copy in the run");
@@ -121,10 +121,14 @@ fn groups(flows: &[FlowSpec]) -> impl Iterator<Item = &[FlowSpec]> {
     flows.chunk_by(|one, next| one.group == next.group)
 }
 
-/// Bytes of the one copy that `run` is; None: it is none, or more than that.
+/// Bytes that the connections of the one copy carry that `run` is, expected ones where they are drawn; None: it is none,
+/// or more than that.
 pub fn copied_bytes(run: &RunSpec) -> Option<u64> {
     let (group, bytes) = match run.flows.first()? {
         FlowSpec { group, workload: WorkloadSpec::Bulk { bytes, .. }, .. } => (*group, (*bytes)?),
+        FlowSpec { group, workload: WorkloadSpec::Copy(copy), .. } if copy.jobs == 1 => {
+            (*group, copy.mean_sent_bytes())
+        }
         _ => return None,
     };
     run.flows.iter().all(|flow| flow.group == group).then_some(bytes)

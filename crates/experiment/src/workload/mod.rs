@@ -1,6 +1,7 @@
 //! Workloads of flows, and their progress at the far end: the same on every backend.
 
 mod application;
+mod copy;
 mod generator;
 mod messages;
 mod order;
@@ -9,6 +10,7 @@ mod sending_end;
 mod stripe;
 
 pub use application::{Application, ConstantRate, Replicate, Share, Source, Workload};
+pub use copy::FileCopy;
 pub use generator::Generator;
 pub use messages::{Messages, Peak};
 pub use order::Order;

@@ -1,6 +1,6 @@
 //! The sending end of a connection, as an application sees it.
 
-use units::Time;
+use units::{Span, Time};
 
 /// The sending end of a connection, as an application sees it: a simulated endpoint or a socket.
 pub trait SendingEnd {
@@ -19,6 +19,8 @@ pub trait SendingEnd {
     fn unacknowledged(&self) -> u64;
     /// Returns true if it takes data and has less than `unsent` bytes that it has not begun to send.
     fn has_room(&self, unsent: u64) -> bool;
+    /// Returns the smoothed round-trip time; None: none was measured.
+    fn round_trip(&self) -> Option<Span>;
 }
 
 impl SendingEnd for tcp::Endpoint {
@@ -46,5 +48,8 @@ impl SendingEnd for tcp::Endpoint {
     }
     fn has_room(&self, unsent: u64) -> bool {
         self.bytes_unsent() < unsent && self.send_queue_free() > 0 && !self.is_closed()
+    }
+    fn round_trip(&self) -> Option<Span> {
+        self.srtt()
     }
 }

@@ -5,10 +5,12 @@
 //! transport chooses by the same number (its `sk_stream_min_wspace`).
 
 use super::application::{Application, Workload};
+use super::copy::{FileCopy, Next};
 use super::generator::Generator;
 use super::messages::Peak;
 use super::order::Order;
 use super::sending_end::SendingEnd;
+use std::ops::Range;
 use units::Time;
 
 /// Bytes of a copy that a connection takes at once: GridFTP's default block.
@@ -39,11 +41,17 @@ pub struct Stripe {
     touched: Vec<usize>,
     /// Most bytes issued and not applied at the far side.
     pub at_risk: Peak,
+    /// When a copy of files has its next piece; [`Time::NEVER`] for other loads, which say so themselves.
+    due: Time,
+    /// `due` is news to whoever keeps the time.
+    is_due_new: bool,
 }
 
 enum Load {
     /// The rest of a copy, bytes.
     Copy { left: u64 },
+    /// Chunks of files.
+    Files(Box<FileCopy>),
     /// Frames: each counts when it has arrived itself.
     Frames { generator: Generator, credits: Option<u64>, blocked: bool },
     /// Mirrored writes: each counts when all before it have arrived too.
@@ -55,6 +63,11 @@ impl Stripe {
     /// left to send.
     pub fn copy(first: usize, lanes: usize, bytes: u64) -> Stripe {
         Stripe::new(first, lanes, Load::Copy { left: bytes }, false, Time::ZERO)
+    }
+
+    /// `files` over `lanes` connections from flow `first` on.
+    pub fn files(first: usize, lanes: usize, files: FileCopy) -> Stripe {
+        Stripe::new(first, lanes, Load::Files(Box::new(files)), false, Time::ZERO)
     }
 
     /// Frames of `generator`, at most `credits` of them in transit, measured from `from` on.
@@ -77,6 +90,8 @@ impl Stripe {
             stopped: false,
             touched: vec![],
             at_risk: Peak::new(from),
+            due: Time::NEVER,
+            is_due_new: false,
         }
     }
 
@@ -85,9 +100,22 @@ impl Stripe {
         self.order.lanes()
     }
 
-    /// Returns true if it is one copy, without messages.
+    /// Returns true if it is copies, without messages.
     pub fn is_copy(&self) -> bool {
-        matches!(self.load, Load::Copy { .. })
+        matches!(self.load, Load::Copy { .. } | Load::Files(_))
+    }
+
+    /// Files that are copied, where it is that.
+    pub fn file_copy(&self) -> Option<&FileCopy> {
+        match &self.load {
+            Load::Files(files) => Some(files),
+            _ => None,
+        }
+    }
+
+    /// A time at which [`Stripe::handle_timer`] is to be called, beside those that other calls return; once each.
+    pub fn poll_due(&mut self) -> Option<Time> {
+        std::mem::take(&mut self.is_due_new).then_some(self.due)
     }
 
     /// Returns true if it is mirrored writes.
@@ -112,7 +140,7 @@ impl Stripe {
             return None;
         }
         match &mut self.load {
-            Load::Copy { .. } => {}
+            Load::Copy { .. } | Load::Files(_) => {}
             Load::Frames { generator, .. } | Load::Writes { generator } => generator.start(now),
         }
         Some(self.handle_timer(now, lanes))
@@ -122,6 +150,9 @@ impl Stripe {
     pub fn handle_timer(&mut self, now: Time, lanes: &mut impl Lanes) -> Time {
         if self.stopped {
             return Time::NEVER;
+        }
+        if matches!(self.load, Load::Files(_)) {
+            return self.fill_all(now, lanes);
         }
         while let Some(due) = self.generator().and_then(|generator| generator.peek()) {
             if due.at > now {
@@ -148,8 +179,13 @@ impl Stripe {
     /// `received` bytes have arrived in order over `lane`. Returns a new time for the timer where that unblocked the
     /// source.
     pub fn handle_delivered(&mut self, now: Time, lane: usize, received: u64, lanes: &mut impl Lanes) -> Option<Time> {
-        if self.is_copy() {
-            return None;
+        match &mut self.load {
+            Load::Copy { .. } => return None,
+            Load::Files(files) => {
+                files.handle_delivered(now, lane, received);
+                return None;
+            }
+            Load::Frames { .. } | Load::Writes { .. } => {}
         }
         // Between two deliveries the lag only grows, so it is largest just before one.
         self.at_risk.note(now, self.order.lag_bytes_at(now));
@@ -169,6 +205,9 @@ impl Stripe {
     pub fn fill(&mut self, now: Time, lane: usize, lanes: &mut impl Lanes) -> bool {
         let (workload, end) = lanes.lane(lane);
         workload.flush(now, end);
+        if matches!(self.load, Load::Files(_)) {
+            return self.fill_with_files(now, lane, lanes);
+        }
         let Load::Copy { left } = &mut self.load else { return false };
         if *left == 0 || workload.backlog() > 0 || !end.has_room(BLOCK_BYTES) {
             return false;
@@ -183,11 +222,56 @@ impl Stripe {
         true
     }
 
+    /// Gives every lane of a copy of files what it takes, in turn; returns when the next piece is there.
+    fn fill_all(&mut self, now: Time, lanes: &mut impl Lanes) -> Time {
+        self.due = Time::NEVER;
+        let (count, mut idle) = (self.lanes(), 0);
+        while idle < count {
+            let lane = self.turn % count;
+            self.turn = lane + 1;
+            let sent = lanes.is_open(lane) && self.fill_with_files(now, lane, lanes);
+            if sent {
+                self.touch(lane);
+            }
+            idle = if sent { 0 } else { idle + 1 };
+        }
+        self.is_due_new = false;
+        self.due
+    }
+
+    fn fill_with_files(&mut self, now: Time, lane: usize, lanes: &mut impl Lanes) -> bool {
+        let Load::Files(files) = &mut self.load else { return false };
+        let (workload, end) = lanes.lane(lane);
+        if workload.backlog() > 0 {
+            return false;
+        }
+        match files.next(now, lane, end) {
+            Next::Idle => {}
+            Next::Wait(due) => {
+                if due < self.due {
+                    (self.due, self.is_due_new) = (due, true);
+                }
+            }
+            Next::Send(bytes) => {
+                workload.add(now, bytes, end);
+                return true;
+            }
+            Next::End(job) => {
+                let of_job = files.lanes_of(job);
+                self.stopped = (0..files.jobs()).all(|job| files.is_sent(job));
+                self.end_lanes(now, of_job, lanes);
+            }
+        }
+        false
+    }
+
     /// The application writes no more; data that is written is still delivered.
     pub fn stop(&mut self, now: Time, lanes: &mut impl Lanes) {
         if !self.stopped {
-            if let Load::Copy { left } = &mut self.load {
-                *left = 0;
+            match &mut self.load {
+                Load::Copy { left } => *left = 0,
+                Load::Files(files) => files.stop(),
+                Load::Frames { .. } | Load::Writes { .. } => {}
             }
             self.end(now, lanes);
         }
@@ -196,7 +280,11 @@ impl Stripe {
     /// Nothing comes any more, for no lane; those that were not begun never have to be.
     fn end(&mut self, now: Time, lanes: &mut impl Lanes) {
         self.stopped = true;
-        for lane in 0..self.lanes() {
+        self.end_lanes(now, 0..self.lanes(), lanes);
+    }
+
+    fn end_lanes(&mut self, now: Time, which: Range<usize>, lanes: &mut impl Lanes) {
+        for lane in which {
             let (workload, end) = lanes.lane(lane);
             workload.end(now, end);
             self.touch(lane);
@@ -205,7 +293,7 @@ impl Stripe {
 
     fn generator(&mut self) -> Option<&mut Generator> {
         match &mut self.load {
-            Load::Copy { .. } => None,
+            Load::Copy { .. } | Load::Files(_) => None,
             Load::Frames { generator, .. } | Load::Writes { generator } => Some(generator),
         }
     }

@@ -130,6 +130,9 @@ impl Stripes {
     /// Sends the data that was written to connections, and notes those that are done.
     fn settle<T: Transport>(&mut self, now: Time, index: usize, of: &mut Connections<T>, net: &mut Network<Packet>) {
         let first = self.0[index].first;
+        if let Some(due) = self.0[index].poll_due() {
+            net.set_timer(of.timers.application(first), due);
+        }
         while let Some(lane) = self.0[index].poll_ready() {
             if of.opened[first + lane] {
                 of.pump(now, first + lane, Side::Sender, net);

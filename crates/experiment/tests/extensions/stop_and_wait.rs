@@ -54,6 +54,9 @@ impl SendingEnd for StopAndWait {
     fn has_room(&self, unsent: u64) -> bool {
         self.unacknowledged() < unsent
     }
+    fn round_trip(&self) -> Option<Span> {
+        None
+    }
 }
 
 impl Transport for StopAndWait {

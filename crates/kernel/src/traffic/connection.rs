@@ -327,7 +327,7 @@ fn write_limit(workload: &WorkloadSpec) -> u64 {
 /// Returns the limit of unsent bytes in the kernel. There is one only if the application stops before its end and takes
 /// the rest back, or if another connection may send the rest.
 fn unsent_bound(spec: &RunSpec, flow: &FlowSpec, workload: &Workload) -> Option<u64> {
-    if workload.share().is_some() && matches!(flow.workload, WorkloadSpec::Bulk { .. }) {
+    if workload.share().is_some() && matches!(flow.workload, WorkloadSpec::Bulk { .. } | WorkloadSpec::Copy(_)) {
         return Some(BLOCK_BYTES);
     }
     let stops = flow.stop_ns.is_some() && matches!(flow.workload, WorkloadSpec::Bulk { bytes: None, .. });

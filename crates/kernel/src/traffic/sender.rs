@@ -5,7 +5,7 @@ use super::socket::Socket;
 use experiment::SendingEnd;
 use std::io;
 use std::net::SocketAddr;
-use units::Time;
+use units::{Span, Time};
 
 /// Limit of a write, bytes, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
 const TURN: u64 = 256 << 10;
@@ -136,5 +136,11 @@ impl SendingEnd for Sender {
     /// The kernel refuses data beyond its own limit of unsent bytes (`Socket::set_unsent_bound`).
     fn has_room(&self, _unsent: u64) -> bool {
         self.standing == ConnectionState::Open && !self.blocked
+    }
+
+    /// Costs a system call.
+    fn round_trip(&self) -> Option<Span> {
+        let info = self.socket.info().ok()?;
+        info.min_rtt_us().map(Span::from_micros)
     }
 }

@@ -93,6 +93,9 @@ impl Traffic<'_> {
     /// Handles the results of writes to connections, and those that are done.
     fn settle_stripe(&mut self, now: Time, index: usize) -> Result<(), KernelError> {
         let first = self.first(index);
+        if let Some(due) = self.stripes[index].poll_due() {
+            self.set_due(first, due);
+        }
         while let Some(lane) = self.stripes[index].poll_ready() {
             self.after_write(first + lane)?;
             self.note_lane_done(now, first + lane);

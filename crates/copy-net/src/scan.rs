@@ -1,0 +1,61 @@
+//! What a copy would send: its sources counted, and nothing read but metadata.
+
+use crate::error::{CopyError, ErrorKind};
+use crate::source::SourceTree;
+use copy::{CopyOptions, EntryKind, FileFault};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Faults that are listed; further ones are counted.
+const LISTED: usize = 10_000;
+
+/// What is counted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScanSpec {
+    /// As `EndSpec::sources`.
+    pub sources: Vec<String>,
+    /// As `EndSpec::options`.
+    #[serde(default)]
+    pub options: CopyOptions,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scanned {
+    /// Entries of all kinds.
+    pub entries: u64,
+    /// Regular files, and devices that are read.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries that cannot be looked at.
+    pub faults: Vec<FileFault>,
+    /// Those beyond the first 10,000, which alone are listed.
+    pub faults_more: u64,
+}
+
+/// Counts what the sources have, until `stop`.
+///
+/// # Errors
+/// `Input`: a source is not there. `Stopped`.
+pub fn scan(spec: &ScanSpec, stop: &AtomicBool) -> Result<Scanned, CopyError> {
+    let mut found = Scanned::default();
+    for entry in SourceTree::open(&spec.sources, &spec.options)? {
+        if stop.load(Ordering::Relaxed) {
+            return Err(CopyError { kind: ErrorKind::Stopped, text: "stopped".into() });
+        }
+        match entry {
+            Ok((_, entry)) => {
+                found.entries += 1;
+                if let EntryKind::File { size, .. } = entry.kind {
+                    found.files += 1;
+                    found.bytes += size;
+                }
+            }
+            Err(fault) if found.faults.len() < LISTED => found.faults.push(fault),
+            Err(_) => found.faults_more += 1,
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,241 @@
+"""Advice: the candidate to copy with, its forecast, the harm it does to others, and the reasons."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from elephan.advise.candidate import Candidate
+from elephan.advise.candidates import CONTROLS, candidates_of, ordinary, text_of
+from elephan.advise.draws import drawn
+from elephan.advise.facts import PathFacts
+from elephan.advise.harm import ORDINARY, Limit, harm_of
+from elephan.advise.plan import Plan, plan_of
+from elephan.advise.race import Race
+from elephan.advise.reasons import reasons_of
+from elephan.advise.scenario import scenario_of
+from elephan.advise.simulation import REFERENCES, Path
+
+__all__ = ["Advice", "Band", "Candidate", "advise"]
+
+Band = tuple[float, float, float]
+"""Low, middle, high: 90 % of what is to be expected lies between low and high."""
+
+BUDGET_S = 30.0
+ROUNDS = (0.4, 0.75, 1.0)
+"""Parts of the time after which the first round, the search for what keeps the limit, and all ends on a slow machine:
+what was simulated until then counts."""
+MARGIN = 0.5
+"""Standard errors that are added to a candidate's harm beyond the limit."""
+TOLERANCE = 0.01
+"""Harm beyond the limit that counts as keeping it: what chance makes of few runs."""
+EQUAL = 0.02
+"""Goodput within this share is equal: the candidate with less harm is taken."""
+SLACK = 0.08
+"""Harm beyond the limit, on few paths, with which a candidate still goes to the last round."""
+NEAR_NOTHING = 0.05
+"""Part of the middle goodput that counts as nothing: its logarithm would make the band endless."""
+T90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78)
+"""Student's t of 90 % of both sides, by degrees of freedom from 1 on."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The way to copy that is proposed, its forecast and its reasons."""
+
+    candidate: Candidate
+    goodput_bps: Band
+    harm: dict[str, Band]
+    """Share of goodput that an ordinary flow loses, by its control: "reno", "cubic"."""
+    limit: float
+    """Largest harm that the operator takes, of the reference flow that it binds most."""
+    limit_text: str
+    is_operators: bool = False
+    """The operator named the limit."""
+    rtt_s: float = 0.0
+    """RTT of the empty path, s."""
+    queue_s: float = 0.0
+    """Time that a full queue takes to empty, s."""
+    loss: float = 0.0
+    """Loss of the path by itself."""
+    keeps_limit: bool = True
+    """False: no candidate does; this is the one with the least harm."""
+    reasons: list[str] = field(default_factory=list)
+    table: list[dict[str, Any]] = field(default_factory=list)
+    """A row per candidate that was simulated, the most goodput first."""
+    scenario: str = ""
+    """The fitted scenario with the candidate's flow, TOML."""
+    simulated: dict[str, Any] = field(default_factory=dict)
+    """Cost of the simulation: runs, seconds of each run's copy, candidates, whether time ran out."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def advise(
+    facts: PathFacts,
+    *,
+    bytes_to_copy: int,
+    harm_limit: float | None = None,
+    controls: Sequence[str] = CONTROLS,
+    seed: int = 1,
+    workers: int | None = None,
+    budget_s: float = BUDGET_S,
+    plan: Plan | None = None,
+    on_progress: Callable[[str], None] | None = None,
+) -> Advice:
+    """Return the candidate with the most goodput of those within the limit, simulated on paths drawn from the facts.
+
+    The budget bounds the packets to simulate, by the simulator's usual speed; the answer is the same on every machine
+    unless the time itself runs out, which `simulated` tells.
+    """
+    began = time.monotonic()
+    tell = on_progress or (lambda text: None)
+    limit = Limit(harm_limit)
+    workers = workers or len(os.sched_getaffinity(0))
+    plan = plan or plan_of(facts, bytes_to_copy, budget_s * workers)
+    paths = drawn(facts, plan.draws, seed)
+    usual = ordinary(ORDINARY)
+    race = Race(paths, plan.horizon, seed, workers)
+    race.deadline = began + ROUNDS[0] * budget_s
+    candidates = candidates_of(paths[0], free_of(facts, paths[0]), controls)[: plan.candidates]
+    tell(f"{len(candidates)} candidates on {plan.first_draws} of {plan.draws} paths")
+    race.beside([None, usual], range(plan.harm_draws))
+    race.alone(candidates, range(plan.first_draws))
+    ranked = sorted(candidates, key=lambda one: -race.of(one).goodput())
+    race.deadline = began + ROUNDS[1] * budget_s
+    finalists = _finalists(race, ranked, usual, limit, plan)
+    tell(f"{len(finalists)} candidates on all paths")
+    race.deadline = began + ROUNDS[2] * budget_s
+    race.beside([None, usual, *finalists], range(plan.draws))
+    race.alone(finalists, range(plan.draws))
+    chosen, keeps = _chosen(race, finalists, ranked, usual, limit)
+    race.deadline = None
+    race.alone([chosen], range(plan.first_draws))
+    race.beside([chosen, None], range(plan.harm_draws))
+    limits = limit.of(harm_of(list(race.nobody.beside.values()), list(race.of(usual).beside.values())))
+    table = [_row(race, one, usual, limit) for one in sorted(race.runs, key=lambda one: -race.of(one).goodput())]
+    goodput = _band(list(race.of(chosen).alone.values()), highest=paths[0].bound_bps)
+    harms = {name: _harm_band(race, chosen, place) for place, name in enumerate(REFERENCES)}
+    advice = Advice(
+        candidate=chosen,
+        goodput_bps=goodput,
+        harm=harms,
+        limit=max(limits),
+        limit_text=limit.text,
+        is_operators=harm_limit is not None,
+        rtt_s=facts.rtt_s,
+        queue_s=facts.queue_bytes * 8 / facts.rate_bps,
+        loss=facts.loss,
+        keeps_limit=keeps,
+        table=[row for row in table if row["goodput_bps"] > 0],
+        scenario=scenario_of(facts, chosen),
+        simulated={
+            "runs": race.count,
+            "candidates": len(candidates),
+            "copy_s": plan.horizon.copy_s,
+            "paths": plan.draws,
+            "seconds": time.monotonic() - began,
+            "is_late": race.is_late,
+        },
+    )
+    advice.reasons.extend(
+        reasons_of(facts, chosen, goodput[1], {name: band[1] for name, band in harms.items()}, advice.table, keeps)
+    )
+    return advice
+
+
+def free_of(facts: PathFacts, path: Path) -> float:
+    """Return the rate that a copy may hope for, bit/s: what others leave, or its share as so many ordinary flows."""
+    share = ORDINARY / (ORDINARY + len(path.competitors))
+    return max(path.rate_bps - facts.competing_bps, share * path.rate_bps)
+
+
+def _finalists(
+    race: Race, ranked: Sequence[Candidate], usual: Candidate, limit: Limit, plan: Plan
+) -> list[Candidate]:
+    """Return the candidates with the most goodput that seem to keep the limit."""
+    found: list[Candidate] = []
+    for begin in range(0, len(ranked), plan.batch):
+        batch = ranked[begin : begin + plan.batch]
+        race.beside(batch, range(plan.harm_draws))
+        for one in batch:
+            if race.of(one).beside and race.excess(one, usual, limit)[0] <= SLACK:
+                found.append(one)
+        if len(found) >= plan.finalists:
+            break
+    return found[: plan.finalists]
+
+
+def _chosen(
+    race: Race, finalists: Sequence[Candidate], ranked: Sequence[Candidate], usual: Candidate, limit: Limit
+) -> tuple[Candidate, bool]:
+    """Return the candidate to copy with, and whether it keeps the limit."""
+
+    def excess(one: Candidate) -> float:
+        value, error = race.excess(one, usual, limit)
+        return value + MARGIN * min(error, 1.0) if one != usual or limit.share is not None else 0.0
+
+    keeping = [one for one in finalists if race.of(one).beside and excess(one) <= TOLERANCE]
+    if keeping:
+        most = max(race.of(one).goodput() for one in keeping)
+        equal = [one for one in keeping if race.of(one).goodput() >= (1 - EQUAL) * most]
+        return min(equal, key=lambda one: (excess(one), one.streams)), True
+    if limit.share is None and usual in ranked:
+        # The harm of ordinary flows is the limit itself.
+        return usual, True
+    known = [one for one in ranked if race.of(one).beside]
+    if not known:
+        return ranked[0], False
+    best = min(known, key=excess)
+    return best, race.excess(best, usual, limit)[0] <= TOLERANCE
+
+
+def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str, Any]:
+    runs = race.of(one)
+    draws = sorted(set(runs.beside) & set(race.nobody.beside))
+    harms = harm_of([race.nobody.beside[draw] for draw in draws], [runs.beside[draw] for draw in draws])
+    known = bool(draws)
+    return {
+        "candidate": text_of(one),
+        **asdict(one),
+        "goodput_bps": runs.goodput(),
+        "harm": dict(zip(REFERENCES, harms, strict=True)) if known else None,
+        "excess": race.excess(one, usual, limit)[0] if known else None,
+        "runs": len(runs.alone) + len(runs.beside),
+    }
+
+
+def _band(values: Sequence[float], highest: float) -> Band:
+    """Return the interval in which 90 % of further values lie, of values whose logarithm is normal; at most `highest`.
+    """
+    middle = max(1.0, statistics.median(values or [1.0]))
+    kept = [max(NEAR_NOTHING * middle, value) for value in values]
+    logs = [math.log(value) for value in kept]
+    if len(kept) < 2:
+        return middle / 2, middle, min(highest, middle * 2)
+    half = _half(logs)
+    return middle * math.exp(-half), middle, min(max(highest, middle), middle * math.exp(half))
+
+
+def _half(values: Sequence[float]) -> float:
+    """Return half the width of a prediction interval of 90 % (Student's t)."""
+    count = len(values)
+    return T90[min(count - 1, len(T90)) - 1] * statistics.stdev(values) * math.sqrt(1 + 1 / count)
+
+
+def _harm_band(race: Race, chosen: Candidate, place: int) -> Band:
+    of = race.of(chosen).beside
+    draws = sorted(set(of) & set(race.nobody.beside))
+    without = [race.nobody.beside[draw] for draw in draws]
+    total = harm_of(without, [of[draw] for draw in draws])[place] if draws else 0.0
+    each = [1 - of[draw][place] / race.nobody.beside[draw][place] for draw in draws if race.nobody.beside[draw][place]]
+    half = _half(each) if len(each) > 1 else 0.5
+    middle = min(1.0, max(0.0, total))
+    return max(0.0, middle - half), middle, min(1.0, middle + half)

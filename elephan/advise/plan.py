@@ -1,0 +1,53 @@
+"""The work of one advice: how many candidates, paths and packets, so that all of it fits its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from elephan.advise.draws import middle
+from elephan.advise.facts import PathFacts
+from elephan.advise.simulation import Horizon, horizon_of, packets_of
+
+PACKETS_PER_S = 3_000_000
+"""Packets of a full bottleneck that one core simulates in a second: the slow end of what docs/results/advice.md has."""
+PACKETS = 300_000.0
+"""Of a run at most, unless its round trips need more."""
+LONGEST_S = 10.0
+LEAST_RTTS = 25.0
+"""Round trips that a run has at least: slow start and some of what comes after it."""
+RUNS = 200
+"""Of a full plan."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rounds of an advice."""
+
+    horizon: Horizon
+    candidates: int = 40
+    first_draws: int = 2
+    harm_draws: int = 3
+    batch: int = 6
+    finalists: int = 4
+    draws: int = 10
+
+
+def plan_of(
+    facts: PathFacts, bytes_to_copy: float, core_seconds: float, *, most: float = PACKETS, longest_s: float = LONGEST_S
+) -> Plan:
+    """Return the plan that fits so many seconds of one core."""
+    path = middle(facts)
+    packets = PACKETS_PER_S * core_seconds
+    horizon = horizon_of(path, min(most, packets / RUNS), longest_s, LEAST_RTTS)
+    shortest = 10 * path.rtt_s
+    horizon = Horizon(
+        horizon.before_s, max(shortest, min(horizon.copy_s, 1.2 * bytes_to_copy * 8 / path.bound_bps))
+    )
+    runs = packets / packets_of(path, horizon)
+    if runs >= RUNS:
+        return Plan(horizon)
+    if runs >= RUNS / 2:
+        return Plan(horizon, candidates=24, first_draws=1, harm_draws=2, finalists=3, draws=6)
+    if runs >= RUNS / 4:
+        return Plan(horizon, candidates=14, first_draws=1, harm_draws=1, batch=4, finalists=3, draws=3)
+    return Plan(horizon, candidates=8, first_draws=1, harm_draws=1, batch=4, finalists=2, draws=2)

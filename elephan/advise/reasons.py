@@ -1,0 +1,92 @@
+"""The reasons of an advice in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from elephan.advise.candidate import Candidate
+from elephan.advise.candidates import ordinary, text_of
+from elephan.advise.facts import PathFacts
+from elephan.units import duration, pluralize, rate, share, size
+
+CLEARLY = 1.1
+"""Times of goodput from which on one candidate is said to be faster."""
+
+
+def facts_text(facts: PathFacts) -> str:
+    """Return a path in one sentence."""
+    words = [f"The path carries {rate(facts.rate_bps)} with a round trip of {duration(facts.rtt_s)}"]
+    lost = f"loses {share(facts.loss)} of packets" if facts.loss > 0 else "was seen to lose no packet by itself"
+    if facts.loss > 0 and facts.loss_burst > 1.3:
+        lost += f", {facts.loss_burst:.1f} together on average"
+    words += [lost, f"has a queue of {size(facts.queue_bytes)}"]
+    text = ", ".join(words[:-1]) + " and " + words[-1] + "."
+    if facts.policer_rate_bps:
+        text += f" A policer lets {rate(facts.policer_rate_bps)} through."
+    if facts.competing_flows > 0:
+        about = pluralize(max(1, round(facts.competing_flows)), "flow")
+        text += f" Others take {rate(facts.competing_bps)}: about {about} that give way."
+    elif facts.competing_bps > 0:
+        text += f" Others take {rate(facts.competing_bps)} and do not give way."
+    return text
+
+
+def reasons_of(
+    facts: PathFacts,
+    chosen: Candidate,
+    goodput_bps: float,
+    harm: Mapping[str, float],
+    table: Sequence[Mapping[str, Any]],
+    keeps_limit: bool,
+) -> list[str]:
+    """Return the reasons, the path first."""
+    reasons = [facts_text(facts)]
+    rows = {str(row["candidate"]): row for row in table}
+    one = rows.get(text_of(ordinary(1)))
+    if one is not None and goodput_bps > CLEARLY * one["goodput_bps"]:
+        reasons.append(f"One ordinary stream would get {rate(one['goodput_bps'])}: {_why_slow(facts)}.")
+    four = rows.get(text_of(ordinary(4)))
+    if four is not None and four["candidate"] != text_of(chosen):
+        if goodput_bps > CLEARLY * four["goodput_bps"]:
+            reasons.append(f"Four ordinary streams would get {rate(four['goodput_bps'])}.")
+        else:
+            reasons.append(f"Four ordinary streams would get {rate(four['goodput_bps'])}, about the same.")
+    faster = [
+        row
+        for row in table
+        if row["goodput_bps"] > CLEARLY * goodput_bps and row["excess"] is not None and row["excess"] > 0
+    ]
+    if faster:
+        best = faster[0]
+        hurt = max(best["harm"], key=lambda name: best["harm"][name])
+        reasons.append(
+            f"{best['candidate']} would get {rate(best['goodput_bps'])}, but a {hurt} flow beside it would lose "
+            f"{share(best['harm'][hurt])} of its goodput."
+        )
+    lost = ", ".join(f"a {name} flow loses {share(max(0.0, value))}" for name, value in harm.items())
+    reasons.append(f"Beside the proposed copy {lost} of its goodput.")
+    if chosen.pacing_bps is not None:
+        reasons.append(_why_paced(facts, chosen.pacing_bps))
+    if not keeps_limit:
+        reasons.append("No candidate keeps the limit: this is the one with the least harm.")
+    for name, outcome in facts.sources.items():
+        if outcome["refused"] and not outcome["estimates"]:
+            reasons.append(f"Not measured: {name} ({outcome['refused']}); the advice allows for all that is usual.")
+    return reasons
+
+
+def _why_slow(facts: PathFacts) -> str:
+    if facts.loss > 0:
+        return "each loss halves its window or nearly so, and a round trip later it grows by a little"
+    if facts.competing_flows > 0:
+        return "it has one share among the flows that are there"
+    if facts.policer_rate_bps:
+        return "the policer's drops take its window down"
+    return "its window takes long to grow to what the path holds"
+
+
+def _why_paced(facts: PathFacts, pacing_bps: float) -> str:
+    if facts.policer_rate_bps and pacing_bps < facts.policer_rate_bps:
+        return f"Its rate stays below the policer's {rate(facts.policer_rate_bps)}, so that nothing is dropped there."
+    return "Its rate is bounded so that the queue stays short for others."

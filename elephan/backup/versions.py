@@ -1,0 +1,153 @@
+"""Versions at the receiving host: asked for and changed by the core there, at a host by its agent as the user."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from elephan.backup.retention import Version
+from elephan.copy.api import Place
+from elephan.copy.faults import LOST, CopyFailed
+from elephan.copy.sides import host_of, path_here, path_there
+from elephan.core import native
+from elephan.errors import ElephanError, InputError
+from elephan.hosts.agent import Agent, AgentError, connected
+
+ANSWER_S = 60.0
+"""Time for an answer about versions, s: a disk that has been asleep takes some."""
+STEP_S = 0.1
+"""Time between two looks if a removal is to stop, s."""
+
+MustStop = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is at a destination."""
+
+    path: str
+    """Absolute, at the receiving host."""
+    exists: bool
+    is_empty: bool
+    versions: tuple[Version, ...]
+    latest: str | None
+    """Version that the link `latest` points to."""
+    kinds: dict[str, str]
+    """By path below the destination: "folder", "file", "link", "device", "other" or "absent"."""
+    free_bytes: int | None
+
+
+class Versions:
+    """The versions of one destination, through one session where it is at a host."""
+
+    def __init__(self, place: Place, agent: Agent | None) -> None:
+        self.place = place
+        self._agent = agent
+
+    def look(self, names: Sequence[str] = ()) -> Found:
+        """Return what is there. Raises `InputError`, and `CopyFailed` where the host cannot be asked."""
+        told = self._asked({"do": "look", "names": list(names)})
+        versions = tuple(
+            Version(one["version"], one["state"], one["exists"], one["facts"] or {}) for one in told["versions"]
+        )
+        return Found(
+            told["path"], told["exists"], told["is_empty"], versions, told["latest"], told["kinds"],
+            told.get("free_bytes"),
+        )  # fmt: skip
+
+    def begin(self, version: str, facts: dict[str, Any]) -> str:
+        """Make a version's folder and marker, or go on with it; return its absolute path. Raises as `look`."""
+        return str(self._asked({"do": "begin", "version": version, "facts": facts})["path"])
+
+    def complete(self, version: str, facts: dict[str, Any]) -> None:
+        """Mark a version complete and have `latest` point to it. Raises as `look`."""
+        self._asked({"do": "complete", "version": version, "facts": facts})
+
+    def remove(self, version: str, must_stop: MustStop) -> int:
+        """Remove a version; return how many entries went. Raises as `look`, `native.Stopped` where it was stopped.
+
+        The receiving host refuses what no backup made, and the newest complete version.
+        """
+        return int(self._asked({"do": "remove", "version": version}, must_stop)["removed"])
+
+    def _asked(self, request: dict[str, Any], must_stop: MustStop | None = None) -> dict[str, Any]:
+        if self._agent is None:
+            return _asked_here({**request, "destination": path_here(self.place.path)}, must_stop)
+        with _as_faults():
+            reply = self._agent.begin("versions", **request, destination=path_there(self.place.path))
+            waited_s = 0.0
+            while not self._agent.inbox.wait(lambda: reply.has_ended, STEP_S):
+                waited_s += STEP_S
+                if must_stop is None and waited_s > ANSWER_S:
+                    raise CopyFailed(LOST, f"{self._agent.host.name}: no answer within {ANSWER_S:g} s")
+                if must_stop is not None and must_stop():
+                    # With its session the agent ends, and the next removal goes on.
+                    raise native.Stopped
+            return reply.result()
+
+
+@contextmanager
+def opened(place: Place) -> Iterator[Versions]:
+    """Give the versions at a destination. Raises `InputError`, and `CopyFailed` where the host cannot be reached."""
+    if place.host is None:
+        yield Versions(place, None)
+        return
+    host = host_of(place.host)
+    with ExitStack() as stack:
+        with _as_faults():
+            agent = stack.enter_context(connected(host, as_user=True))
+        yield Versions(place, agent)
+
+
+def look(place: Place, names: Sequence[str] = ()) -> Found:
+    """Return what is at a destination. Raises as `Versions.look`."""
+    with opened(place) as there:
+        return there.look(names)
+
+
+@contextmanager
+def _as_faults() -> Iterator[None]:
+    """Raise errors of an agent and its session as those of a copy, which runs know how to take."""
+    try:
+        yield
+    except AgentError as error:
+        raise _fault(error.kind, str(error)) from error
+    except (InputError, CopyFailed):
+        raise
+    except ElephanError as error:
+        raise CopyFailed(LOST, str(error)) from error
+
+
+def _asked_here(request: dict[str, Any], must_stop: MustStop | None) -> dict[str, Any]:
+    asked = native.BackupVersions(json.dumps(request))
+    answer: list[Any] = []
+
+    def work() -> None:
+        try:
+            answer.append(json.loads(asked.run()))
+        except BaseException as error:  # handed to the caller's thread, which raises it
+            answer.append(error)
+
+    thread = threading.Thread(target=work, name="elephan-versions")
+    thread.start()
+    while thread.is_alive():
+        thread.join(STEP_S)
+        if must_stop is not None and must_stop():
+            asked.stop()
+    told = answer[0]
+    if isinstance(told, native.CopyFault):
+        raise _fault(told.kind, told.text) from told
+    if isinstance(told, BaseException):
+        raise told
+    found: dict[str, Any] = told
+    return found
+
+
+def _fault(kind: str, text: str) -> Exception:
+    if kind == "stopped":
+        return native.Stopped()
+    return InputError(text) if kind in ("input", "rights") else CopyFailed(kind, text)

@@ -1,0 +1,341 @@
+"""A copy from Python: `copy` blocks until it is done, `dry_run` says what it would do.
+
+    from elephan.copy.api import CopyRequest, Place, copy
+
+    outcome = copy(CopyRequest([Place.parse("/data")], Place.parse("nyc:/backup")))
+    assert outcome.exit_code == 0, outcome.faults
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from elephan.copy import control, receipt, state
+from elephan.copy.attempt import Attempt
+from elephan.copy.faults import AGAIN, LOST, CopyFailed
+from elephan.copy.name import name_of
+from elephan.copy.request import CopyRequest, Place
+from elephan.copy.scan import scanned, scanned_by
+from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
+from elephan.core import native
+from elephan.errors import ElephanError, InputError
+from elephan.hosts.agent import AgentError
+
+if TYPE_CHECKING:
+    from elephan.copy.auto import Advised
+
+Watch = Callable[[dict[str, Any]], None]
+"""Takes what happens, in order, on the caller's thread. `event` is "attempt" {number, streams, control, by},
+"connected", "scanned", "progress", "fault", "retry" (crates/copy/src/event.rs), "lost" {text, wait_s} (another attempt
+follows), "advice", "decision" {now_s, streams, rate_bps, reason}, "note" {text} or "done" {receipt, file}.
+"""
+
+WaitForTermination = Callable[[float | None], bool]
+"""Wait for signals that end a program, at most so many seconds (elephan.signals); True once one came."""
+
+STREAMS = 4
+"""Data streams where neither the user nor the advice says otherwise: the harm that `--harm` takes by default."""
+
+BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+"""Times between two attempts; the last one repeats."""
+
+BUSY_S = 10.0
+"""Time for the ends of a front that was killed to end, s: their sessions close with it."""
+
+
+@dataclass
+class CopyOutcome:
+    """End of a copy."""
+
+    receipt: dict[str, Any]
+    """See docs/howto/copy.md. `root`, `entries`, `files`, `bytes`, `seconds`, `goodput_bps`, `attempts`, ..."""
+    exit_code: int
+    """0: all is there; 1: some entries are not, see `faults`."""
+    attempts: int
+    """Attempts that it took."""
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    """Entries that are not copied: {`path`, `kind`, `reason`}; the first 10,000."""
+    file: str = ""
+    """File of the receipt."""
+
+
+def copy(
+    request: CopyRequest, watch: Watch | None = None, wait_for_termination: WaitForTermination | None = None
+) -> CopyOutcome:
+    """Copy, with as many attempts as `request.patience_s` allows; return when all that can be there is.
+
+    What is durable at the destination stays whatever happens, and the same request goes on from there.
+
+    Raises `InputError` for a wrong request, `RunError` when the last attempt has failed, `native.Stopped` once
+    `wait_for_termination` has returned True.
+    """
+    return _Copy(request, watch or (lambda _event: None), wait_for_termination or _never).run()
+
+
+def _check(request: CopyRequest) -> None:
+    """Raise `InputError` for what can be seen to be wrong before any connection."""
+    request.check()
+    control.check(request)
+    for name in (request.source_host, request.destination.host):
+        if name is not None:
+            host_of(name)
+    end_paths(request)
+    if request.sign is not None:
+        receipt.check_key(request.sign)
+
+
+def _never(seconds: float | None) -> bool:
+    time.sleep(seconds or 0)
+    return False
+
+
+def _listeners(request: CopyRequest, sides: Sides, last: str | None) -> list[Side]:
+    """Return the sides that may listen, the best first; `last` is the role of the one that did before."""
+    remote = [side for side in (sides.destination, sides.source) if side.agent is not None]
+    local = [side for side in (sides.destination, sides.source) if side.agent is None]
+    if request.over_ssh:
+        return remote[:1]
+    by_choice = {"auto": [*remote, *local], "remote": remote, "local": local}[request.listen]
+    if request.is_local:
+        by_choice = local[:1]
+    return sorted(by_choice, key=lambda side: side.role != last) if last is not None else by_choice
+
+
+class _Copy:
+    """One call of `copy`."""
+
+    def __init__(self, request: CopyRequest, watch: Watch, wait: WaitForTermination) -> None:
+        _check(request)
+        self.request = request
+        self.wait = wait
+        self.watch = watch
+        self.name = name_of(request)
+        self.attempts: list[dict[str, Any]] = []
+        self.notes: list[str] = []
+        self.decisions: list[dict[str, Any]] = []
+        self.listener: str | None = None
+        """Role of the side that was reached before."""
+        self.has_connected = False
+        self.durable_bytes = -1
+        self.durable_s = time.monotonic()
+        """Time at which `durable_bytes` grew."""
+        self.waited_s = 0.0
+        self._file = state.unfinished() / f"{self.name}.json"
+        self.advised: Advised | None = None
+        self.settings: dict[str, Any] = {}
+        """What the advice has set, of this command or of an earlier one that was interrupted."""
+        with suppress(ElephanError):
+            self.settings = state.read(self._file).get("settings", {})
+
+    def run(self) -> CopyOutcome:
+        """Make attempts until one is done. Raises as `copy` does."""
+        began_s = self.durable_s = time.monotonic()
+        failed = 0
+        while True:
+            try:
+                outcome = self._attempt(began_s)
+            except ElephanError as error:
+                fault = self._as_failed(error)
+                wait_s = BACKOFF_S[min(failed, len(BACKOFF_S) - 1)]
+                failed += 1
+                if not self._may_try_again(fault, began_s, wait_s):
+                    raise (fault.as_final() if fault is error else error) from None
+                self._tell({"event": "lost", "text": str(fault), "wait_s": wait_s, "attempt": len(self.attempts)})
+                self.waited_s += wait_s
+                if self.wait(wait_s):
+                    raise native.Stopped("stopped") from None
+            else:
+                with suppress(OSError):
+                    self._file.unlink()
+                return outcome
+
+    def _note_unfinished(self) -> None:
+        """Write where `list` and `forget` find this copy, from the time that something may be left of it."""
+        about = {
+            "copy": self.name,
+            "sources": [str(place) for place in self.request.sources],
+            "destination": str(self.request.destination),
+            "ends": [
+                [self.request.source_host, None],
+                [self.request.destination.host, end_paths(self.request)["destination"][0]],
+            ],
+            "began": receipt.now(),
+            "settings": self.settings,
+        }
+        with suppress(ElephanError):
+            about["began"] = state.read(self._file)["began"]
+        state.write(self._file, about)
+
+    def _as_failed(self, error: ElephanError) -> CopyFailed:
+        """Return an error with its kind. Once the ends have met, a host that is not found is one that is away."""
+        if isinstance(error, CopyFailed):
+            return error
+        if isinstance(error, AgentError):
+            return CopyFailed(error.kind, str(error))
+        is_away = self.has_connected or not isinstance(error, InputError)
+        return CopyFailed(LOST if is_away else "input", str(error))
+
+    def _may_try_again(self, fault: CopyFailed, began_s: float, wait_s: float) -> bool:
+        if fault.kind not in AGAIN:
+            return False
+        if fault.kind == "busy" and not self.has_connected:
+            return time.monotonic() - began_s + wait_s < BUSY_S
+        return self.has_connected and time.monotonic() - self.durable_s + wait_s < self.request.patience_s
+
+    def _attempt(self, began_s: float) -> CopyOutcome:
+        entry = {"began": receipt.now(), "seconds": 0.0, "sent_bytes": 0, "ended_by": "done"}
+        self.attempts.append(entry)
+        entry_began_s = time.monotonic()
+        sent = {"bytes": 0}
+
+        def tell(event: dict[str, Any]) -> None:
+            if event["event"] == "connected":
+                self._note_unfinished()
+            if event["event"] == "progress":
+                sent["bytes"] = event["sent_bytes"]
+                if event["durable_bytes"] > self.durable_bytes:
+                    self.durable_bytes, self.durable_s = event["durable_bytes"], time.monotonic()
+            self._tell(event)
+
+        try:
+            with ExitStack() as stack:
+                sides = stack.enter_context(opened(self.request))
+                request = self._advised(sides)
+                chosen = stack.enter_context(control.chosen(request, sides.source, secrets.token_hex(2)))
+                for note in chosen.notes:
+                    self._note(note)
+                streams = request.streams or STREAMS
+                attempt = Attempt(
+                    request, sides, self.name, chosen.transport, streams, request.rate_bps, tell, self.wait
+                )
+                if self.advised is not None:
+                    loop = stack.enter_context(self._auto().steering(self.advised.advice, sides, self._tell))
+                    if loop is not None:
+                        attempt.on_progress = loop.look
+                        self.decisions = loop.decisions
+                self._tell(
+                    {
+                        "event": "attempt",
+                        "number": len(self.attempts),
+                        "copy": self.name,
+                        "streams": streams,
+                        "transport": request.transport,
+                        "control": chosen.control,
+                        "by": chosen.by,
+                    }
+                )
+                try:
+                    self.listener = attempt.run(_listeners(request, sides, self.listener)).role
+                finally:
+                    self.has_connected |= attempt.has_connected
+                entry["sent_bytes"] = attempt.reports["send"]["sent_bytes"]
+                entry["seconds"] = time.monotonic() - entry_began_s
+                used = {"streams": streams, "transport": chosen.transport, "control": chosen.control, "by": chosen.by}
+                return self._done(attempt, used, began_s)
+        except BaseException as fault:
+            entry["seconds"] = time.monotonic() - entry_began_s
+            entry["sent_bytes"] = sent["bytes"]
+            entry["ended_by"] = str(fault)
+            raise
+
+    def _advised(self, sides: Sides) -> CopyRequest:
+        """Return the request with what the advice sets: of this command, or of the one that was interrupted."""
+        request = self.request
+        if self.advised is not None:
+            return self.advised.request
+        is_open = request.streams is None or request.congestion_control is None
+        if request.auto is False or request.is_local or request.over_ssh or not (is_open or request.auto):
+            return request
+        if self.settings and request.auto is None:
+            # Measuring again would cost more time than the rest of most copies.
+            return replace(request, **self.settings)
+        auto = self._auto()
+        spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
+        total: int = scanned_by(sides.source.agent, spec, self.wait)["bytes"]
+        if request.auto is None and total < auto.BYTES_MIN:
+            return request
+        try:
+            self.advised = auto.advised(request, sides, total, self.wait, self._tell)
+        except ElephanError as error:
+            if isinstance(error, InputError):
+                raise
+            self._note(f"no advice: {error}: the copy goes on with {STREAMS} streams and the kernel's own control")
+            return request
+        self._tell({"event": "advice", "lines": self.advised.lines(), **self.advised.as_dict()})
+        self.settings = self.advised.changes
+        return self.advised.request
+
+    @staticmethod
+    def _auto() -> ModuleType:
+        # The simulator and what it needs are loaded for a copy that asks for advice.
+        from elephan.copy import auto
+
+        return auto
+
+    def _done(self, attempt: Attempt, used: dict[str, Any], began_s: float) -> CopyOutcome:
+        hosts = {}
+        for name, side in (("source", attempt.sides.source), ("destination", attempt.sides.destination)):
+            try:
+                hosts[name] = side.about()
+            except ElephanError:
+                # The copy is done; a session that has ended just now does not undo it.
+                hosts[name] = {"name": side.name}
+        # The source of a user's own control is in its file, not here.
+        used["transport"] = {key: value for key, value in used["transport"].items() if key != "source"}
+        whole = receipt.made(
+            self.request,
+            self.name,
+            attempt.reports,
+            self.attempts,
+            path=attempt.path,
+            used=used,
+            decisions=self.decisions,
+            advice=None if self.advised is None else self.advised.as_dict(),
+            hosts=hosts,
+            seconds=time.monotonic() - began_s,
+            waited_s=self.waited_s,
+            notes=self.notes,
+        )
+        file = receipt.keep(whole, self.request.receipt)
+        if self.request.sign is not None:
+            receipt.sign(file, self.request.sign)
+        self._tell({"event": "done", "receipt": whole, "file": str(file)})
+        exit_code = 1 if whole["faults"] or whole["faults_more"] else 0
+        return CopyOutcome(whole, exit_code, len(self.attempts), whole["faults"], str(file))
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+            self._tell({"event": "note", "text": text})
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        self.watch(event)
+
+
+def dry_run(request: CopyRequest, wait_for_termination: WaitForTermination | None = None) -> dict[str, Any]:
+    """Return what `copy` would do, without data sent: `copy`, `sources`, `destination`, `entries`, `files`, `bytes`,
+    `faults`, `faults_more`, `settings`, `notes`, and `forecast` where one can be made.
+
+    Raises as `copy` does.
+    """
+    _check(request)
+    spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
+    found = scanned(request.source_host, spec, wait_for_termination or _never)
+    return {
+        "copy": name_of(request),
+        "sources": [str(place) for place in request.sources],
+        "destination": str(request.destination),
+        **found,
+        "settings": receipt.settings_of(request),
+        "forecast": None,
+        "notes": [],
+    }
+
+
+__all__ = ["CopyOutcome", "CopyRequest", "Place", "Watch", "copy", "dry_run"]

@@ -1,0 +1,149 @@
+"""Advice before a copy, and steering while it runs: the path measured, candidates simulated, decisions with reasons."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from elephan import units
+from elephan.advise.advice import Advice, advise
+from elephan.advise.candidates import CONTROLS
+from elephan.advise.facts import PathFacts
+from elephan.advise.measure import measured
+from elephan.advise.steering import Steerer
+from elephan.copy import control
+from elephan.copy.attempt import Steered
+from elephan.copy.probe import Beside, Reflector, beside, reflecting, tester
+from elephan.copy.request import CopyRequest
+from elephan.copy.sides import Sides
+from elephan.errors import ElephanError
+
+BYTES_MIN = 1_000_000_000
+"""A smaller copy is not measured unless `--auto` says so: tests and simulation take up to 50 s, and the tests 1 % of
+the bytes."""
+
+STEP_S = 1.0
+"""Time between two looks of the steering, s."""
+
+Tell = Callable[[dict[str, Any]], None]
+Wait = Callable[[float | None], bool]
+
+
+@dataclass
+class Advised:
+    """What the advice made of a request."""
+
+    request: CopyRequest
+    """With what the user has left open."""
+    changes: dict[str, Any]
+    """What was left open, as the advice sets it."""
+    advice: Advice
+    facts: PathFacts
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for the receipt."""
+        facts = dataclasses.asdict(self.facts)
+        # The outcomes of the tests are long, and their estimates are in the facts.
+        facts.pop("sources", None)
+        advice = dataclasses.asdict(self.advice)
+        advice.pop("table", None)
+        return {"facts": facts, **advice}
+
+    def lines(self) -> list[str]:
+        """Return it for people."""
+        one, (low, middle, high) = self.advice.candidate, self.advice.goodput_bps
+        harm = ", ".join(f"{name} {units.share(band[1])}" for name, band in self.advice.harm.items())
+        return [
+            f"advice: {one.control}, {units.pluralize(one.streams, 'stream')}: {units.rate(middle)} expected "
+            f"({units.rate(low)} to {units.rate(high)}); others lose: {harm}; limit: {self.advice.limit_text}",
+            *self.advice.reasons,
+        ]
+
+
+def controls_of(sides: Sides) -> tuple[str, ...]:
+    """Return the controls that the sender can use: all of the advice's where its user may load them, else its kernel's.
+    """
+    if control.may_load(sides.source):
+        return CONTROLS
+    names = control.names_at(sides.source)
+    return tuple(name for name in CONTROLS if name in names) or CONTROLS[:1]
+
+
+def advised(
+    request: CopyRequest, sides: Sides, bytes_to_copy: int, wait: Wait, tell: Tell
+) -> Advised:
+    """Measure the path and return the request with the advice. Raises `RunError`, `InputError` and `native.Stopped`."""
+    address = sides.address(sides.destination)
+    with reflecting(sides.destination, address) as reflector, tester(sides.source, reflector, wait) as test:
+        tell({"event": "note", "text": "measuring the path: 20 s at most, 1 % of the data at most"})
+        facts = measured(test, bytes_to_copy)
+    tell({"event": "note", "text": f"simulating candidates on a path of {units.rate(facts.rate_bps)}: 30 s at most"})
+    controls = controls_of(sides) if request.congestion_control is None else (request.congestion_control,)
+    found = advise(facts, bytes_to_copy=bytes_to_copy, harm_limit=request.harm, controls=controls)
+    one = found.candidate
+    changes: dict[str, Any] = {}
+    if request.congestion_control is None:
+        changes["congestion_control"] = one.control
+    if request.streams is None:
+        changes["streams"] = one.streams
+    if request.window_bytes is None:
+        changes["window_bytes"] = one.window_bytes
+    if request.rate_bps is None and one.pacing_bps is not None:
+        changes["rate_bps"] = one.pacing_bps
+    return Advised(dataclasses.replace(request, **changes), changes, found, facts)
+
+
+@dataclass
+class Steering:
+    """The loop beside a copy: once a second what came is handed to the policy, and its decisions to the sender."""
+
+    steerer: Steerer
+    beside: Beside
+    tell: Tell
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    _last: tuple[float, int] | None = None
+
+    def look(self, event: dict[str, Any], steered: Steered) -> None:
+        """Take an event `progress` of the sender."""
+        now_s, sent = event["now_s"], event["sent_bytes"]
+        if self._last is None or now_s < self._last[0]:
+            self._last = (now_s, sent)
+        if now_s - self._last[0] < STEP_S:
+            return
+        goodput_bps = (sent - self._last[1]) * 8 / (now_s - self._last[0])
+        self._last = (now_s, sent)
+        rtt_s, loss = self.beside.take()
+        for decision in self.steerer.handle(now_s, goodput_bps, rtt_s, loss):
+            change: dict[str, int] = {}
+            if decision.streams is not None:
+                change["streams"] = decision.streams
+            if decision.rate_bps is not None:
+                change["rate_bps"] = decision.rate_bps
+            steered.steer(change)
+            whole = {"now_s": now_s, **change, "reason": decision.reason, "rtt_s": rtt_s, "loss": loss}
+            self.decisions.append({**whole, "goodput_bps": goodput_bps})
+            self.tell({"event": "decision", **self.decisions[-1]})
+
+
+@contextmanager
+def steering(advice: Advice, sides: Sides, tell: Tell) -> Iterator[Steering | None]:
+    """Give the loop for the time of an attempt; None, with a note, where no small packets pass."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(_beside(sides, stack))
+        except ElephanError as error:
+            tell({"event": "note", "text": f"no steering: {error}"})
+            yield None
+            return
+        yield Steering(Steerer(advice), found, tell)
+
+
+@contextmanager
+def _beside(sides: Sides, stack: ExitStack) -> Iterator[Beside]:
+    address = sides.address(sides.destination)
+    reflector: Reflector = stack.enter_context(reflecting(sides.destination, address))
+    with beside(sides, reflector) as found:
+        yield found

@@ -1,0 +1,29 @@
+"""Sources of a copy, counted by their metadata alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from elephan.copy.asked import Wait, asked, here, there
+from elephan.core import native
+from elephan.hosts.agent import Agent
+
+
+def scanned(host: str | None, spec: Mapping[str, Any], wait: Wait) -> dict[str, Any]:
+    """Return `entries`, `files`, `bytes`, `faults`, `faults_more` of a `ScanSpec` (crates/copy-net).
+
+    Raises `InputError`, `RunError` and `native.Stopped`.
+    """
+    if host is not None:
+        return there(host, "scan", spec, wait)
+    return scanned_by(None, spec, wait)
+
+
+def scanned_by(agent: Agent | None, spec: Mapping[str, Any], wait: Wait) -> dict[str, Any]:
+    """See `scanned`; by an agent that is there already, or here."""
+    if agent is not None:
+        return asked(agent, "scan", spec, wait)
+    # It reads no data, and ends with this process.
+    return here(lambda: native.copy_scan(json.dumps(spec)), lambda: None, wait)
