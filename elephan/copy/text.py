@@ -203,6 +203,5 @@ def dry_run_lines(found: Mapping[str, Any]) -> list[str]:
     ]
     lines += [f"not readable: {fault['path']}: {fault['reason']}" for fault in found["faults"][:FAULTS_SHOWN]]
     if found.get("forecast") is not None:
-        low, middle, high = (units.duration(value) for value in found["forecast"]["seconds"])
-        lines.append(f"forecast: {middle} ({low} to {high})")
+        lines.append(found["forecast"]["text"])
     return [*lines, *found["notes"]]
