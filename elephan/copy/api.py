@@ -129,7 +129,7 @@ class _Copy:
         self._file = state.unfinished() / f"{self.name}.json"
         self.advised: Advised | None = None
         self.settings: dict[str, Any] = {}
-        """What the advice has set, of this command or of an earlier one that was interrupted."""
+        """Settings of the advice, of this command or of an earlier one that was interrupted."""
         with suppress(ElephanError):
             self.settings = state.read(self._file).get("settings", {})
 

@@ -35,12 +35,12 @@ Wait = Callable[[float | None], bool]
 
 @dataclass
 class Advised:
-    """What the advice made of a request."""
+    """A request with advice."""
 
     request: CopyRequest
     """With what the user has left open."""
     changes: dict[str, Any]
-    """What was left open, as the advice sets it."""
+    """Settings that the user has left open, as the advice sets them."""
     advice: Advice
     facts: PathFacts
 
@@ -90,8 +90,8 @@ def advised(
         changes["congestion_control"] = one.control
     if request.streams is None:
         changes["streams"] = one.streams
-    if request.window_bytes is None:
-        changes["window_bytes"] = one.window_bytes
+    if request.window_bytes is None and one.bound_bytes is not None:
+        changes["window_bytes"] = one.bound_bytes
     if request.rate_bps is None and one.pacing_bps is not None:
         changes["rate_bps"] = one.pacing_bps
     return Advised(dataclasses.replace(request, **changes), changes, found, facts)

@@ -1,4 +1,4 @@
-//! What a copy that is given up has left at one end: journals, manifests and parts, removed.
+//! Removal of a copy that is given up, at one end: journals, manifests and parts.
 
 use crate::destination::{user_state_folder, Destination};
 use crate::error::{CopyError, ErrorKind};
