@@ -166,7 +166,8 @@ def _kernel(found: Cells) -> str:
     banded = sum(low <= value <= high for (low, _, high), value in got)
     sentence = (
         f"{pluralize(len(cells), 'path')} of seed 3, up to 200 Mbit/s; the emulator honoured {honoured} of them in "
-        f"every run. Goodput of the advice within its forecast's band: {banded}. Share: the advice's goodput, of the choice's."
+        f"every run. Goodput of the advice within its forecast's band: {banded}. Share: the advice's goodput, of the "
+        f"choice's."
     )
     rows = []
     for name in ("next 1", "next 2", "next 3", "cubic x1", "cubic x4", "cubic x8", "cubic x16", "bbr x1"):
