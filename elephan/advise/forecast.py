@@ -201,7 +201,7 @@ class _Outcome:
     """Time that was simulated, or until its end where that came first, s."""
     delivered_bytes: int
     left_bytes: int
-    """What had not arrived by then; 0: it ended."""
+    """Bytes that had not arrived by then; 0: it ended."""
     batches: tuple[float, ...] = ()
     """Rates in equal parts of the second half, byte/s."""
 
