@@ -131,6 +131,7 @@ docs: dev ## write what is generated from the code: scenario schema and referenc
 	$(BIN)/python scripts/run_spec_types.py --write
 	$(BIN)/python -m elephan.scenario.schema --write
 	$(BIN)/python -m elephan.scenario.reference --write
+	$(BIN)/python -m elephan.backup.reference --write
 	$(BIN)/python -m elephan.monitor.reference --write
 	$(BIN)/python -m elephan.report.metrics --write
 

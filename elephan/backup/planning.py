@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from elephan.advise.forecast import FileSet
 from elephan.backup.forecasts import CopyForecast, Played, by_history, play, simulated
 from elephan.backup.ledger import Ledger
 from elephan.backup.running import file_set, request_of
@@ -28,6 +29,8 @@ class JobForecast:
     high: Played | None = None
     """With each copy as slow as 95 % of them are at most."""
     notes: list[str] = field(default_factory=list)
+    first_data: FileSet | None = None
+    run_data: FileSet | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it for the store and for scripts. Times are in s."""
@@ -57,11 +60,13 @@ def forecast_backup(spec: Spec, ledger: Ledger, count_sources: bool = True) -> l
     playable = replace(spec, jobs=tuple(one.job for one in known.values()))
     copied = frozenset(name for name in known if _has_copy(ledger, name))
 
+    asked: dict[tuple[str, bool, int | None], CopyForecast] = {}
+
     def takes(job: JobSpec, is_first: bool, rate_bps: int | None) -> CopyForecast:
-        one = known[job.name]
-        told = one.first if is_first or job.kind == "full" else one.run
-        assert told is not None, "it is known"
-        return _at_rate(job, ledger, told, is_first or job.kind == "full", rate_bps)
+        key = (job.name, is_first, rate_bps)
+        if key not in asked:
+            asked[key] = _at_rate(known[job.name], is_first, rate_bps)
+        return asked[key]
 
     if playable.jobs:
         start_s = time.time()
@@ -86,22 +91,22 @@ def _of_job(job: JobSpec, ledger: Ledger, count_sources: bool) -> JobForecast:
         if data is None and count_sources:
             told = dry_run(request_of(job, [Place.parse(text) for text in job.sources], Place.parse(job.destination),
                                       {}, None))  # fmt: skip
-            from elephan.advise.forecast import FileSet
-
             data = FileSet(max(1, int(told["files"])), int(told["bytes"]))
         if data is None:
             one.notes.append("data.first: missing, and the sources could not be counted")
             return one
+        one.first_data = data
         one.first = simulated(job, data, rate_bps) or by_history(runs, data.bytes, data.files)
         # As fast as possible: without the job's limits.
         one.restore = simulated(job, data, None) or by_history(runs, data.bytes, data.files)
         if job.kind == "full":
-            one.run = one.first
+            one.run, one.run_data = one.first, data
         else:
             change, _ = file_set(job, ledger, False)
             if change is None:
                 one.notes.append("data.change: missing, and no run has told yet what changes")
             else:
+                one.run_data = change
                 one.run = simulated(job, change, rate_bps) or by_history(runs, change.bytes)
     except ElephanError as error:
         one.notes.append(f"no forecast: {one_line(str(error))}")
@@ -116,21 +121,20 @@ def _rate_of(job: JobSpec) -> int | None:
     return least_rate(job.rate_bps, rates.pop()) if len(rates) == 1 else job.rate_bps
 
 
-def _at_rate(
-    job: JobSpec, ledger: Ledger, told: CopyForecast, is_whole: bool, rate_bps: int | None
-) -> CopyForecast:  # fmt: skip
-    """Return the forecast of the same data at another limit."""
-    if rate_bps == _rate_of(job):
+def _at_rate(one: JobForecast, is_first: bool, rate_bps: int | None) -> CopyForecast:
+    """Return the forecast of a job's first copy, or of a later run, at a limit."""
+    told, data = (one.first, one.first_data) if is_first else (one.run, one.run_data)
+    assert told is not None and data is not None, "it is known"
+    if rate_bps == _rate_of(one.job):
         return told
     if told.source == "simulation":
-        data, _ = file_set(job, ledger, is_whole)
-        again = None if data is None else simulated(job, data, rate_bps)
-        if again is not None:
-            return again
+        again = simulated(one.job, data, rate_bps)
+        assert again is not None, "its path is known"
+        return again
     if rate_bps is None or told.goodput_bps <= rate_bps:
         return told
     scale = told.goodput_bps / rate_bps
-    low, middle, high = (scale * one for one in (told.seconds_low, told.seconds, told.seconds_high))
+    low, middle, high = (scale * seconds for seconds in (told.seconds_low, told.seconds, told.seconds_high))
     return replace(told, seconds_low=low, seconds=middle, seconds_high=high, goodput_bps=float(rate_bps))
 
 

@@ -110,10 +110,11 @@ class Restorer(Runner):
             if not found.exists:
                 raise InputError(f"{self.place}: job {self.job.name} has no copy there")
             return Place(self.place.host, found.path), found.kinds, True
-        found = versions.look(self.place)
-        version = chosen(found, self.job.name, self._wanted, self._at_s)
-        self._wanted = version.name
-        kinds = versions.look(self.place, [f"{version.name}/{name}" for name in names]).kinds
+        with versions.opened(self.place) as there:
+            found = there.look()
+            version = chosen(found, self.job.name, self._wanted, self._at_s)
+            self._wanted = version.name
+            kinds = there.look([f"{version.name}/{name}" for name in names]).kinds
         base = Place(self.place.host, f"{found.path}/{version.name}")
         return base, {path.partition("/")[2]: kind for path, kind in kinds.items()}, True
 

@@ -83,6 +83,8 @@ class Runner:
         """Most bytes that were durable at the destination."""
         self._sent = 0
         """Bytes that this attempt has sent."""
+        self._connected_s: float | None = None
+        """Time at which both ends of this attempt had met, monotonic."""
         self._progress_s = 0.0
         self._rate: tuple[float, int] | None = None
 
@@ -109,11 +111,15 @@ class Runner:
         if row is None or job is None:
             return None
         if json.loads(job["settings"]).get("identity") == self.job.identity():
+            told = json.loads(row["progress"]) if row["progress"] else {}
             for attempt in self.ledger.attempts(row["id"]):
                 if attempt["ended"] is None:
                     # Killed, with no time to say so.
-                    self.ledger.put_attempt(attempt, outcome="stopped", ended=row["changed"] / 1e9)
-            self.ledger.put_run(row, state="running", text=None)
+                    sent, seconds = int(told.get("sent_bytes") or 0), float(told.get("seconds") or 0.0)
+                    self.ledger.put_attempt(attempt, outcome="stopped", ended=row["changed"] / 1e9, sent_bytes=sent)
+                    row["sent_bytes"] = (row["sent_bytes"] or 0) + sent
+                    row["seconds"] = (row["seconds"] or 0.0) + seconds
+            self.ledger.put_run(row, state="running", text=None, progress=None)
             return row
         self.ledger.put_run(row, state="failed", ended=time.time(), text="its job was changed before it was done")
         return None
@@ -130,22 +136,22 @@ class Runner:
             until_s, rate_bps = found
             number = len(self.ledger.attempts(row["id"])) + 1
             attempt = self.ledger.new_attempt(row, number)
-            began_s, durable = time.monotonic(), self._durable
-            self._sent, self._rate = 0, None
+            durable = self._durable
+            self._sent, self._rate, self._connected_s = 0, None, None
             try:
                 outcome = self._attempt(_Window(self._wait, until_s), least_rate(self.job.rate_bps, rate_bps))
             except native.Stopped:
                 kind = "stopped" if self._wait(0) else "window"
-                self._note(attempt, began_s, kind, None)
+                self._note(attempt, kind, None)
                 if kind == "stopped":
                     self.ledger.put_run(row, state="interrupted", text=None)
                     return
                 continue
             except InputError as error:
-                self._note(attempt, began_s, "lost", str(error))
+                self._note(attempt, "lost", str(error))
                 return self._failed(str(error))
             except ElephanError as error:
-                self._note(attempt, began_s, "lost", str(error))
+                self._note(attempt, "lost", str(error))
                 self.ledger.put_run(row, attempts=row["attempts"] + 1)
                 if self._durable > durable:
                     failures, wait_s = 0, retry.wait_s
@@ -161,11 +167,11 @@ class Runner:
                 wait_s = min(2 * wait_s, retry.longest_wait_s)
                 self.ledger.put_run(row, state="running", text=None)
             except BaseException as error:
-                self._note(attempt, began_s, "stopped", str(error))
+                self._note(attempt, "stopped", str(error))
                 raise
             else:
                 self._sent = int(outcome.receipt.get("sent_bytes", self._sent))
-                self._note(attempt, began_s, "done", None)
+                self._note(attempt, "done", None)
                 return self._done(outcome)
 
     def _in_window(self) -> bool:
@@ -184,12 +190,16 @@ class Runner:
             self.ledger.put_run(self.row, state="running", text=None)
         return True
 
-    def _note(self, attempt: dict[str, Any], began_s: float, outcome: str, text: str | None) -> None:
+    def _note(self, attempt: dict[str, Any], outcome: str, text: str | None) -> None:
         """Write the end of an attempt, and the sums of the run."""
-        sent, seconds = self._sum[0] + self._sent, self._sum[1] + time.monotonic() - began_s
+        sent, seconds = self._sum[0] + self._sent, self._sum[1] + self._moving_s()
         self._sum = (sent, seconds)
         self.ledger.put_attempt(attempt, ended=time.time(), outcome=outcome, sent_bytes=self._sent, text=text)
         self.ledger.put_run(self.row, sent_bytes=sent, seconds=seconds)
+
+    def _moving_s(self) -> float:
+        """Return the time since both ends of this attempt had met."""
+        return 0.0 if self._connected_s is None else time.monotonic() - self._connected_s
 
     def _attempt(self, wait: Wait, rate_bps: int | None) -> CopyOutcome:
         """Copy once. Raises `InputError`, `RunError`, `native.Stopped`."""
@@ -197,15 +207,16 @@ class Runner:
         destination = self.place
         is_first = True
         if self.job.has_versions:
-            found = versions.look(self.place)
-            if self.row["version"] is None:
-                self.ledger.put_run(self.row, version=self._version(found))
-            version = str(self.row["version"])
+            with versions.opened(self.place) as there:
+                found = there.look()
+                if self.row["version"] is None:
+                    self.ledger.put_run(self.row, version=self._version(found))
+                version = str(self.row["version"])
+                there.begin(version, {"backup": self.spec.name, "job": self.job.name})
             older = newest_complete([one for one in found.versions if one.name < version])
             is_first = older is None or self.job.kind == "full"
             if older is not None and self.job.kind == "incremental":
                 options["link_to"] = f"{found.path}/{older.name}"
-            versions.begin(self.place, version, {"backup": self.spec.name, "job": self.job.name})
             destination = Place(self.place.host, f"{self.place.path.rstrip('/')}/{version}/")
         else:
             is_first = self._must_not_be_empty()
@@ -219,7 +230,8 @@ class Runner:
             receipt = outcome.receipt
             facts = {name: receipt.get(name) for name in ("root", "files", "bytes")}
             told = {"backup": self.spec.name, "job": self.job.name, "faults": len(outcome.faults), **facts}
-            versions.complete(self.place, str(self.row["version"]), told)
+            with versions.opened(self.place) as there:
+                there.complete(str(self.row["version"]), told)
         return outcome
 
     def _version(self, found: versions.Found) -> str:
@@ -293,6 +305,8 @@ class Runner:
     # The copy's events.
 
     def _watch(self, event: dict[str, Any]) -> None:
+        if event["event"] == "connected" and self._connected_s is None:
+            self._connected_s = time.monotonic()
         if event["event"] != "progress":
             return
         self._durable = max(self._durable, int(event.get("durable_bytes", 0)))
@@ -303,6 +317,7 @@ class Runner:
         told = {
             name: event.get(name) for name in ("bytes_done", "bytes_total", "files_done", "files_total", "sent_bytes")
         }
+        told["seconds"] = self._moving_s()
         if self._rate is not None:
             told["rate_bps"] = 8 * (self._sent - self._rate[1]) / (now_s - self._rate[0])
         self._rate, self._progress_s = (now_s, self._sent), now_s
@@ -340,13 +355,11 @@ class Runner:
             # It may be one of these that is restored; the next run removes them.
             return
         try:
-            found = versions.look(self.place)
-            gone = to_remove(found.versions, self.job.keep, time.time(), str(self.row["version"]))
-            removed = []
-            for name in gone:
-                versions.remove(self.place, name, lambda: self._wait(0))
-                removed.append(name)
-            self.ledger.note_removed(self.job.name, removed)
+            with versions.opened(self.place) as there:
+                found = there.look()
+                for name in to_remove(found.versions, self.job.keep, time.time(), str(self.row["version"])):
+                    there.remove(name, lambda: self._wait(0))
+                    self.ledger.note_removed(self.job.name, [name])
         except native.Stopped:
             return
         except (InputError, RunError) as error:
@@ -357,7 +370,7 @@ class Runner:
 def forecast_of_run(job: JobSpec, ledger: Ledger, is_first: bool, rate_bps: int | None) -> CopyForecast | None:
     """Return the forecast of a run; None where neither the file nor earlier runs say enough. Raises `ElephanError`."""
     data, runs = file_set(job, ledger, is_first)
-    if data is None:
+    if data is None or data.bytes == 0:
         return None
     return simulated(job, data, rate_bps) or by_history(runs, data.bytes, data.files)
 
@@ -378,4 +391,4 @@ def file_set(job: JobSpec, ledger: Ledger, is_first: bool) -> tuple[FileSet | No
     if job.data.change is not None:
         return FileSet.of_text(job.data.change), runs
     change = usual_change(runs)
-    return (None if change is None else FileSet(1, change)), runs
+    return (None if not change else FileSet(1, change)), runs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from elephan.copy.faults import LOST, CopyFailed
 from elephan.copy.sides import host_of, path_here, path_there
 from elephan.core import native
 from elephan.errors import ElephanError, InputError
-from elephan.hosts.agent import AgentError, connected
+from elephan.hosts.agent import Agent, AgentError, connected
 
 ANSWER_S = 60.0
 """Time for an answer about versions, s: a disk that has been asleep takes some."""
@@ -40,53 +41,79 @@ class Found:
     free_bytes: int | None
 
 
-def look(place: Place, names: Sequence[str] = ()) -> Found:
-    """Return what is at a destination. Raises `InputError`, and `CopyFailed` where the host cannot be asked."""
-    told = _asked(place, {"do": "look", "names": list(names)})
-    versions = tuple(
-        Version(one["version"], one["state"], one["exists"], one["facts"] or {}) for one in told["versions"]
-    )
-    return Found(
-        told["path"], told["exists"], told["is_empty"], versions, told["latest"], told["kinds"],
-        told.get("free_bytes"),
-    )  # fmt: skip
+class Versions:
+    """The versions of one destination, through one session where it is at a host."""
 
+    def __init__(self, place: Place, agent: Agent | None) -> None:
+        self.place = place
+        self._agent = agent
 
-def begin(place: Place, version: str, facts: dict[str, Any]) -> str:
-    """Make a version's folder and marker, or go on with it; return its absolute path. Raises as `look`."""
-    return str(_asked(place, {"do": "begin", "version": version, "facts": facts})["path"])
+    def look(self, names: Sequence[str] = ()) -> Found:
+        """Return what is there. Raises `InputError`, and `CopyFailed` where the host cannot be asked."""
+        told = self._asked({"do": "look", "names": list(names)})
+        versions = tuple(
+            Version(one["version"], one["state"], one["exists"], one["facts"] or {}) for one in told["versions"]
+        )
+        return Found(
+            told["path"], told["exists"], told["is_empty"], versions, told["latest"], told["kinds"],
+            told.get("free_bytes"),
+        )  # fmt: skip
 
+    def begin(self, version: str, facts: dict[str, Any]) -> str:
+        """Make a version's folder and marker, or go on with it; return its absolute path. Raises as `look`."""
+        return str(self._asked({"do": "begin", "version": version, "facts": facts})["path"])
 
-def complete(place: Place, version: str, facts: dict[str, Any]) -> None:
-    """Mark a version complete and have `latest` point to it. Raises as `look`."""
-    _asked(place, {"do": "complete", "version": version, "facts": facts})
+    def complete(self, version: str, facts: dict[str, Any]) -> None:
+        """Mark a version complete and have `latest` point to it. Raises as `look`."""
+        self._asked({"do": "complete", "version": version, "facts": facts})
 
+    def remove(self, version: str, must_stop: MustStop) -> int:
+        """Remove a version; return how many entries went. Raises as `look`, `native.Stopped` where it was stopped.
 
-def remove(place: Place, version: str, must_stop: MustStop) -> int:
-    """Remove a version; return how many entries went. Raises as `look`, `native.Stopped` where it was stopped.
+        The receiving host refuses what no backup made, and the newest complete version.
+        """
+        return int(self._asked({"do": "remove", "version": version}, must_stop)["removed"])
 
-    The receiving host refuses what no backup made, and the newest complete version.
-    """
-    return int(_asked(place, {"do": "remove", "version": version}, must_stop)["removed"])
-
-
-def _asked(place: Place, request: dict[str, Any], must_stop: MustStop | None = None) -> dict[str, Any]:
-    if place.host is None:
-        return _asked_here({**request, "destination": path_here(place.path)}, must_stop)
-    host = host_of(place.host)
-    asked = {**request, "destination": path_there(place.path)}
-    try:
-        with connected(host, as_user=True) as agent:
-            reply = agent.begin("versions", **asked)
+    def _asked(self, request: dict[str, Any], must_stop: MustStop | None = None) -> dict[str, Any]:
+        if self._agent is None:
+            return _asked_here({**request, "destination": path_here(self.place.path)}, must_stop)
+        with _as_faults():
+            reply = self._agent.begin("versions", **request, destination=path_there(self.place.path))
             waited_s = 0.0
-            while not agent.inbox.wait(lambda: reply.has_ended, STEP_S):
+            while not self._agent.inbox.wait(lambda: reply.has_ended, STEP_S):
                 waited_s += STEP_S
                 if must_stop is None and waited_s > ANSWER_S:
-                    raise CopyFailed(LOST, f"{host.name}: no answer about versions within {ANSWER_S:g} s")
+                    raise CopyFailed(LOST, f"{self._agent.host.name}: no answer within {ANSWER_S:g} s")
                 if must_stop is not None and must_stop():
                     # With its session the agent ends, and the next removal goes on.
                     raise native.Stopped
             return reply.result()
+
+
+@contextmanager
+def opened(place: Place) -> Iterator[Versions]:
+    """Give the versions at a destination. Raises `InputError`, and `CopyFailed` where the host cannot be reached."""
+    if place.host is None:
+        yield Versions(place, None)
+        return
+    host = host_of(place.host)
+    with ExitStack() as stack:
+        with _as_faults():
+            agent = stack.enter_context(connected(host, as_user=True))
+        yield Versions(place, agent)
+
+
+def look(place: Place, names: Sequence[str] = ()) -> Found:
+    """Return what is at a destination. Raises as `Versions.look`."""
+    with opened(place) as there:
+        return there.look(names)
+
+
+@contextmanager
+def _as_faults() -> Iterator[None]:
+    """Raise errors of an agent and its session as those of a copy, which runs know how to take."""
+    try:
+        yield
     except AgentError as error:
         raise _fault(error.kind, str(error)) from error
     except (InputError, CopyFailed):

@@ -194,7 +194,7 @@ class BackupRunRow(Base):
     sent_bytes: Mapped[int | None] = mapped_column(BigInteger)
     """File data that went over the path, in all attempts."""
     seconds: Mapped[float | None] = mapped_column(Float(53))
-    """Time of its attempts, without waits between them."""
+    """Time of its attempts, each from when both ends had met."""
     removed: Mapped[float | None] = mapped_column(Float(53))
     """Time at which its version was removed."""
     text: Mapped[str | None] = mapped_column(LongText)

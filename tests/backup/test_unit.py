@@ -42,7 +42,8 @@ def test_a_service_runs_all_jobs(file: Path, capsys: pytest.CaptureFixture[str])
     text = capsys.readouterr().out
     assert f"ExecStart=/usr/bin/env elephan backup {file} run --store /var/lib/elephan-backup-dr/results.sqlite" in text
     # The device of the second job is read there; the first one's versions are written.
-    assert "ReadWritePaths=/mnt/backup" in text and "PrivateDevices" not in text and "WantedBy=multi-user.target" in text
+    assert "ReadWritePaths=/mnt/backup" in text and "PrivateDevices" not in text
+    assert "WantedBy=multi-user.target" in text
     systemd.verify("elephan-backup-dr.service", text)
 
 

@@ -146,7 +146,9 @@ def test_a_run_of_a_backup_is_followed_by_itself(stored: Stored, serve: Served, 
     expect(page.locator("#link")).to_have_text("live", timeout=WAIT_MS)
     row = page.locator("tr", has_text="volume")
     expect(row).to_contain_text("4.00 GB of 10.0 GB (40 %), 910 Mbit/s")
-    stored.execute("""update backup_run set progress = '{"bytes_done": 7e9, "bytes_total": 1e10}' where state = 'running'""")
+    stored.execute(
+        "update backup_run set progress = ? where state = 'running'", '{"bytes_done": 7e9, "bytes_total": 1e10}'
+    )
     stored.execute("update backup_job set changed = ? where name = 'volume'", time.time_ns())
     expect(row).to_contain_text("7.00 GB of 10.0 GB (70 %)", timeout=WAIT_MS)
     page.get_by_role("link", name="images").click()

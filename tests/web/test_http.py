@@ -102,7 +102,8 @@ def test_hostile_names_are_text(client: TestClient, stored_once: Stored) -> None
         assert "<i>managed" not in client.get(path).text
     for path in ("/backups", "/backups/synthetic/images"):
         assert "<b>no route" not in client.get(path).text and "&lt;b&gt;no route" in client.get(path).text
-    for path in ("/paths/x/<script>", "/backups/x/<script>", "/runs/<script>", "/alerts?show=<script>", "/runs?scenario=<script>"):
+    for path in ("/paths/x/<script>", "/backups/x/<script>", "/runs/<script>", "/alerts?show=<script>",
+                 "/runs?scenario=<script>"):  # fmt: skip
         assert "<script>" not in client.get(path).text
 
 
@@ -115,7 +116,8 @@ def test_another_sites_name_for_this_machine_is_refused(client: TestClient) -> N
 
 
 def test_wrong_addresses_say_what_is_right(client: TestClient, stored_once: Stored) -> None:
-    for path in ("/none", "/backups/none/archive", "/backups/synthetic/none", "/paths/synthetic/none", "/paths/none/vienna", f"{VIENNA}/none.csv", "/runs/zz",
+    for path in ("/none", "/backups/none/archive", "/backups/synthetic/none", "/paths/synthetic/none",
+                 "/paths/none/vienna", f"{VIENNA}/none.csv", "/runs/zz",
                  "/runs/0000", "/runs/../../etc/passwd", "/ledger/none", "/static/none", "/static/..%2fapp.py",
                  f"/runs/{'0' * 16}/report"):  # fmt: skip
         assert client.get(path).status_code == 404, path

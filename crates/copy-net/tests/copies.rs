@@ -49,7 +49,7 @@ pub fn same(from: &Path, to: &Path) {
 }
 
 /// Both ends agree, and the manifest's hash is the root.
-fn agree(ended: &Ended) -> &EndReport {
+pub fn agree(ended: &Ended) -> &EndReport {
     let (send, receive) = (ended.send.as_ref().unwrap(), ended.receive.as_ref().unwrap());
     assert_eq!(send.root, receive.root);
     assert_eq!(send.entries, receive.entries);

@@ -1,9 +1,11 @@
 //! Two ends of a copy in one process, over TCP on loopback.
 
+use crate::relay::{relay, Faults};
 use copy::{CopyOptions, EndReport, EndSpec, Event, Role, Side, TlsSpec, TransportSpec};
 use copy_net::{run_end, Control, CopyError};
 use std::path::Path;
 use std::sync::mpsc::channel;
+use std::sync::Arc;
 
 /// Keys and names of one copy.
 pub struct Pair {
@@ -11,6 +13,7 @@ pub struct Pair {
     pub receive: EndSpec,
     pub send_control: Control,
     pub receive_control: Control,
+    faults: Option<Arc<Faults>>,
 }
 
 /// What both ends told.
@@ -18,7 +21,6 @@ pub struct Ended {
     pub send: Result<EndReport, CopyError>,
     pub receive: Result<EndReport, CopyError>,
     pub send_events: Vec<Event>,
-    pub receive_events: Vec<Event>,
 }
 
 impl Pair {
@@ -60,13 +62,19 @@ impl Pair {
             destination: Some(destination.to_string_lossy().into_owned()),
             ..send.clone()
         };
-        Pair { send, receive, send_control: Control::default(), receive_control: Control::default() }
+        Pair { send, receive, send_control: Control::default(), receive_control: Control::default(), faults: None }
     }
 
     /// The other end listens.
     pub fn turned(mut self) -> Pair {
         std::mem::swap(&mut self.send.side, &mut self.receive.side);
         std::mem::swap(&mut self.send.tls, &mut self.receive.tls);
+        self
+    }
+
+    /// Connections go through a relay.
+    pub fn through(mut self, faults: Arc<Faults>) -> Pair {
+        self.faults = Some(faults);
         self
     }
 
@@ -99,6 +107,10 @@ impl Pair {
                 let Ok(port) = take.recv() else {
                     return (Err(CopyError { kind: copy_net::ErrorKind::Peer, text: "no port".into() }), events);
                 };
+                let port = match &self.faults {
+                    Some(faults) => relay(port, faults.clone()),
+                    None => port,
+                };
                 let spec = EndSpec { port, ..connect.0.clone() };
                 let result = run_end(&spec, connect.1, &mut |event| {
                     watch(&event);
@@ -111,7 +123,7 @@ impl Pair {
                 Side::Listen => (listened, connected),
                 Side::Connect => (connected, listened),
             };
-            Ended { send: send.0, receive: receive.0, send_events: send.1, receive_events: receive.1 }
+            Ended { send: send.0, receive: receive.0, send_events: send.1 }
         })
     }
 }

@@ -49,21 +49,32 @@ fn receive(address: SocketAddr, file: &str, streams: usize) -> Result<(), Box<dy
     let accepted: Vec<_> =
         (0..streams).map(|_| listener.accept(Duration::from_secs(60), &STOP)).collect::<Result<_, _>>()?;
     let (began, cpu) = (seconds(ClockId::Monotonic), seconds(ClockId::ProcessCPUTime));
+    let mut samples = vec![];
     thread::scope(|scope| {
+        let mut reading = vec![];
         for mut stream in accepted {
-            scope.spawn(move || {
+            reading.push(scope.spawn(move || {
                 let mut buf = vec![0; PIECE];
                 while let Ok(read @ 1..) = stream.read(&mut buf) {
                     BYTES.fetch_add(read as u64, Ordering::Relaxed);
                 }
-            });
+            }));
+        }
+        while reading.iter().any(|thread| !thread.is_finished()) {
+            let now = seconds(ClockId::Monotonic) - began;
+            samples.push(format!("[{now:.4},{}]", BYTES.load(Ordering::Relaxed)));
+            #[allow(clippy::disallowed_methods, reason = "a program, not a core")]
+            thread::sleep(SAMPLE);
         }
     });
     let took = seconds(ClockId::Monotonic) - began;
     let cpu = seconds(ClockId::ProcessCPUTime) - cpu;
     let bytes = BYTES.load(Ordering::Relaxed);
     let rate = bytes as f64 * 8.0 / took;
-    println!("{{\"bytes\":{bytes},\"seconds\":{took:.4},\"goodput_bps\":{rate:.0},\"cpu_s\":{cpu:.4}}}");
+    println!(
+        "{{\"bytes\":{bytes},\"seconds\":{took:.4},\"goodput_bps\":{rate:.0},\"cpu_s\":{cpu:.4},\"samples\":[{}]}}",
+        samples.join(",")
+    );
     Ok(())
 }
 

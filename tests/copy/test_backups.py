@@ -1,0 +1,117 @@
+"""Backups between two hosts by real ssh: versions at the far end, what of them goes, a restore, a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elephan.backup.ledger import Ledger
+from tests.hosts import testbed
+from tests.hosts.conftest import Said, here
+from tests.processes import until
+
+Backup = Callable[..., Said]
+
+FILE = """name = "dr"
+[retry]
+wait = "100ms"
+[[job]]
+name = "records"
+kind = "incremental"
+sources = ["left:{left}/data/"]
+destination = "right:{right}/copies"
+every = "1h"
+keep = 1
+{lines}
+"""
+
+
+@pytest.fixture
+def file(hosts: testbed.Hosts, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a backup between the two hosts, and give its file; its store is the test's own."""
+    for name in ("PATH", "ELEPHAN_HOSTS"):
+        monkeypatch.setenv(name, hosts.environment[name])
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "store.sqlite"))
+    for end in hosts.ends:
+        (end.home() / tmp_path.name).mkdir()
+    found = tmp_path / "dr.toml"
+    write(found, hosts, tmp_path.name)
+    return found
+
+
+def write(file: Path, hosts: testbed.Hosts, name: str, lines: str = "") -> None:
+    left, right = (str(end.home() / name) for end in hosts.ends)
+    file.write_text(FILE.format(left=left, right=right, lines=lines))
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    """Runs of the job, oldest first."""
+    ledger = Ledger(os.environ["ELEPHAN_STORE"], "dr")
+    try:
+        return ledger.runs("records")[::-1]
+    finally:
+        ledger.close()
+
+
+def test_versions_are_kept_and_removed_at_the_far_host_and_come_back(
+    hosts: testbed.Hosts, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = here(capsys)
+    data, copies = hosts.left.home() / tmp_path.name / "data", hosts.right.home() / tmp_path.name / "copies"
+    (data / "sub").mkdir(parents=True)
+    (data / "sub/kept").write_text("kept")
+    (data / "a").write_text("first")
+    done = run("backup", file, "run", "records", "--once")
+    assert done.returncode == 0, done.stderr
+    (first,) = copies.glob("version-*")
+    inode = (first / "sub/kept").stat().st_ino
+    (data / "a").write_text("second")
+    done = run("backup", file, "run", "records", "--once")
+    assert done.returncode == 0, done.stderr
+    (second,) = copies.glob("version-*")
+    assert not first.exists() and second.name > first.name and os.readlink(copies / "latest") == second.name
+    assert (second / "sub/kept").stat().st_ino == inode and (second / "a").read_text() == "second"
+    assert [row["removed"] is None for row in rows(file)] == [False, True]
+    (data / "a").unlink()
+    done = run("backup", file, "restore", "records")
+    assert done.returncode == 0 and (data / "a").read_text() == "second", done.stderr
+    assert json.loads(rows(file)[2]["receipt"])["hosts"]["source"]["name"] == "right"
+
+
+def test_a_daemon_that_is_killed_goes_on_between_hosts(hosts: testbed.Hosts, file: Path, tmp_path: Path) -> None:
+    data, copies = hosts.left.home() / tmp_path.name / "data", hosts.right.home() / tmp_path.name / "copies"
+    data.mkdir()
+    (data / "big").write_bytes(random.Random(2).randbytes(15_000_000))
+    write(file, hosts, tmp_path.name, 'rate = "40Mbit/s"')
+    words = [sys.executable, "-c", "from elephan.cli import main; main()", "backup", str(file), "run"]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
+
+    first = start()
+    try:
+        until(lambda: any(row["progress"] for row in rows(file)), 30)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        second = start()
+        try:
+            until(lambda: rows(file)[0]["state"] == "done", 40)
+        finally:
+            second.send_signal(signal.SIGTERM)
+            second.wait()
+    finally:
+        first.kill()
+        first.wait()
+    (version,) = copies.glob("version-*")
+    assert (version / "big").read_bytes() == (data / "big").read_bytes()
+    (row,) = rows(file)
+    assert json.loads(row["receipt"])["sent_bytes"] < 15_000_000
