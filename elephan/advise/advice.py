@@ -27,19 +27,26 @@ Band = tuple[float, float, float]
 """Low, middle, high: 90 % of what is to be expected lies between low and high."""
 
 BUDGET_S = 30.0
+ROUNDS = (0.4, 0.75, 1.0)
+"""Parts of the time after which the first round, the search for what keeps the limit, and all ends on a slow machine:
+what was simulated until then counts."""
 MARGIN = 0.5
-"""Standard errors by which a candidate's harm must stay within the limit."""
+"""Standard errors that are added to a candidate's harm beyond the limit."""
+TOLERANCE = 0.01
+"""Harm beyond the limit that counts as keeping it: what chance makes of few runs."""
 EQUAL = 0.02
 """Goodput within this share is equal: the candidate with less harm is taken."""
 SLACK = 0.08
 """Harm beyond the limit, on few paths, with which a candidate still goes to the last round."""
+NEAR_NOTHING = 0.05
+"""Part of the middle goodput that counts as nothing: its logarithm would make the band endless."""
 T90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78)
 """Student's t of 90 % of both sides, by degrees of freedom from 1 on."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to copy with, and why."""
+    """The way to copy that is proposed, its forecast and its reasons."""
 
     candidate: Candidate
     goodput_bps: Band
@@ -48,6 +55,14 @@ class Advice:
     limit: float
     """Largest harm that the operator takes, of the reference flow that it binds most."""
     limit_text: str
+    is_operators: bool = False
+    """The operator named the limit."""
+    rtt_s: float = 0.0
+    """RTT of the empty path, s."""
+    queue_s: float = 0.0
+    """Time that a full queue takes to empty, s."""
+    loss: float = 0.0
+    """Loss of the path by itself."""
     keeps_limit: bool = True
     """False: no candidate does; this is the one with the least harm."""
     reasons: list[str] = field(default_factory=list)
@@ -87,19 +102,23 @@ def advise(
     plan = plan or plan_of(facts, bytes_to_copy, budget_s * workers)
     paths = drawn(facts, plan.draws, seed)
     usual = ordinary(ORDINARY)
-    race = Race(paths, plan.horizon, seed, workers, began + budget_s)
+    race = Race(paths, plan.horizon, seed, workers)
+    race.deadline = began + ROUNDS[0] * budget_s
     candidates = candidates_of(paths[0], free_of(facts, paths[0]), controls)[: plan.candidates]
     tell(f"{len(candidates)} candidates on {plan.first_draws} of {plan.draws} paths")
     race.beside([None, usual], range(plan.harm_draws))
     race.alone(candidates, range(plan.first_draws))
     ranked = sorted(candidates, key=lambda one: -race.of(one).goodput())
+    race.deadline = began + ROUNDS[1] * budget_s
     finalists = _finalists(race, ranked, usual, limit, plan)
     tell(f"{len(finalists)} candidates on all paths")
+    race.deadline = began + ROUNDS[2] * budget_s
     race.beside([None, usual, *finalists], range(plan.draws))
     race.alone(finalists, range(plan.draws))
     chosen, keeps = _chosen(race, finalists, ranked, usual, limit)
-    race.alone([chosen], range(plan.draws))
-    race.beside([chosen], range(plan.draws))
+    race.deadline = None
+    race.alone([chosen], range(plan.first_draws))
+    race.beside([chosen, None], range(plan.harm_draws))
     limits = limit.of(harm_of(list(race.nobody.beside.values()), list(race.of(usual).beside.values())))
     table = [_row(race, one, usual, limit) for one in sorted(race.runs, key=lambda one: -race.of(one).goodput())]
     goodput = _band(list(race.of(chosen).alone.values()), highest=paths[0].bound_bps)
@@ -110,6 +129,10 @@ def advise(
         harm=harms,
         limit=max(limits),
         limit_text=limit.text,
+        is_operators=harm_limit is not None,
+        rtt_s=facts.rtt_s,
+        queue_s=facts.queue_bytes * 8 / facts.rate_bps,
+        loss=facts.loss,
         keeps_limit=keeps,
         table=[row for row in table if row["goodput_bps"] > 0],
         scenario=scenario_of(facts, chosen),
@@ -159,19 +182,19 @@ def _chosen(
         value, error = race.excess(one, usual, limit)
         return value + MARGIN * min(error, 1.0) if one != usual or limit.share is not None else 0.0
 
-    keeping = [one for one in finalists if race.of(one).beside and excess(one) <= 0]
+    keeping = [one for one in finalists if race.of(one).beside and excess(one) <= TOLERANCE]
     if keeping:
         most = max(race.of(one).goodput() for one in keeping)
         equal = [one for one in keeping if race.of(one).goodput() >= (1 - EQUAL) * most]
         return min(equal, key=lambda one: (excess(one), one.streams)), True
     if limit.share is None and usual in ranked:
-        # What ordinary flows do is the limit itself.
+        # The harm of ordinary flows is the limit itself.
         return usual, True
     known = [one for one in ranked if race.of(one).beside]
     if not known:
         return ranked[0], False
     best = min(known, key=excess)
-    return best, race.excess(best, usual, limit)[0] <= 0
+    return best, race.excess(best, usual, limit)[0] <= TOLERANCE
 
 
 def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str, Any]:
@@ -192,9 +215,9 @@ def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str
 def _band(values: Sequence[float], highest: float) -> Band:
     """Return the interval in which 90 % of further values lie, of values whose logarithm is normal; at most `highest`.
     """
-    kept = [max(1.0, value) for value in values] or [1.0]
+    middle = max(1.0, statistics.median(values or [1.0]))
+    kept = [max(NEAR_NOTHING * middle, value) for value in values]
     logs = [math.log(value) for value in kept]
-    middle = statistics.median(kept)
     if len(kept) < 2:
         return middle / 2, middle, min(highest, middle * 2)
     half = _half(logs)

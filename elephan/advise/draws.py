@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 from elephan.advise.facts import PathFacts
 from elephan.advise.simulation import Path
@@ -31,7 +32,9 @@ def drawn(facts: PathFacts, count: int, seed: int) -> list[Path]:
     paths = [middle(facts)]
     for place in range(count - 1):
         values = {name: columns[name][place] for name in _NAMES}
-        paths.append(_path(facts, values, round(columns["competing_flows"][place])))
+        path = _path(facts, values, round(columns["competing_flows"][place]))
+        # No test tells whether others pass the same policer: they do on every second path.
+        paths.append(replace(path, policer_is_shared=path.policer_rate_bps is not None and place % 2 == 0))
     return paths
 
 

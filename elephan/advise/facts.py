@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 Range = tuple[float, float]
@@ -35,3 +35,7 @@ class PathFacts:
     """Interval (low, high) of a fact by its name, where it was measured."""
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Outcome of each path test that was made, by its name."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them for JSON."""
+        return asdict(self)

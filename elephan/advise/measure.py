@@ -33,13 +33,17 @@ POLICER_S = 0.6
 QUEUE_BDP = 4.0
 """Longest burst that fills the queue, in bandwidth-delay products."""
 PACKETS_BYTES = (200, 1500)
-IDLE = 0.07
+IDLE = 0.1
 """Others' share of the line below which the path counts as idle: the error of the available bandwidth."""
+BIAS = 0.05
+"""Share of the line that is taken off others' before their number is told: the usual error of the same."""
 SATURATED = 0.8
 """Their share from which on they take all that they can get."""
 FLOWS_MAX = 6.0
 FLOWS_USUAL = 2.5
 """Number of long flows beside a copy where the tests cannot tell (docs/results/advice.md)."""
+LOSS_KNOWN = 5.0
+"""High end of the line's loss, in times of the low one, up to which it tells how many flows it bounds."""
 DENSE_PPM = 900_000
 """Share of the line that the dense streams take, which tell a policer where its own test refuses."""
 DENSE_S = (0.25, 0.75)
@@ -261,13 +265,15 @@ def _facts(spent: Spent, rate: float) -> PathFacts:
     if between is not None:
         ranges["competing_bps"] = (max(0.0, rate - between[1]), max(0.0, rate - between[0]))
     others = value("loss", "loss")[0]
+    known = ranges.get("loss", (0.0, 1.0))
     flows, of_flows = flows_of(
         share=competing / rate,
-        # What the flows hold: the empty path and its mean queue, packets.
+        # Held by the flows: the empty path and its mean queue, packets.
         held=(rate / 8 * rtt_mean) / 1500,
         rtt_s=rtt_mean,
         loss=others or 0.0,
-        line_loss=loss,
+        # Two numbers that differ by less: many losses were seen.
+        line_loss=loss if known[1] < LOSS_KNOWN * max(known[0], 1e-12) else 0.0,
         rtt_rises=rtt_max - rtt > 0.05 * rtt + 20 * 12_000 / rate,
     )
     ranges["competing_flows"] = of_flows
@@ -306,8 +312,8 @@ def flows_of(
 
     if share < SATURATED and line_loss > 0 and not rtt_rises:
         # Their own losses bound them: how many would take this share.
-        found = number(line_loss)
-        return max(1.0, min(FLOWS_MAX, found)), (max(0.5, found / 2), max(1.0, min(FLOWS_MAX, 2 * found)))
+        found = (share - BIAS) / share * number(line_loss)
+        return max(1.0, min(FLOWS_MAX, found)), (min(FLOWS_MAX, found / 2), max(1.0, min(FLOWS_MAX, 2 * found)))
     if loss <= 0:
         return FLOWS_USUAL, (1.0, FLOWS_MAX)
     # Losses of a stream in a queue that overflows now and then are no fair sample of the flows' own.

@@ -10,9 +10,9 @@ from elephan.advise.simulation import Horizon, horizon_of, packets_of
 
 PACKETS_PER_S = 3_000_000
 """Packets of a full bottleneck that one core simulates in a second: the slow end of what docs/results/advice.md has."""
-PACKETS = 800_000.0
+PACKETS = 300_000.0
 """Of a run at most, unless its round trips need more."""
-LONGEST_S = 20.0
+LONGEST_S = 10.0
 LEAST_RTTS = 25.0
 """Round trips that a run has at least: slow start and some of what comes after it."""
 RUNS = 200

@@ -30,12 +30,12 @@ class Runs:
 class Race:
     """All runs of one advice. The same path has the same chance for every candidate."""
 
-    def __init__(
-        self, paths: Sequence[Path], horizon: Horizon, seed: int, workers: int, deadline: float | None = None
-    ) -> None:
-        """Take the drawn paths. After `deadline` (of time.monotonic) no further run begins."""
+    def __init__(self, paths: Sequence[Path], horizon: Horizon, seed: int, workers: int) -> None:
+        """Take the drawn paths."""
         self.paths, self.horizon, self.seed = paths, horizon, seed
-        self.workers, self.deadline = workers, deadline
+        self.workers = workers
+        self.deadline: float | None = None
+        """Of time.monotonic: no further run begins after it."""
         self.nobody = Runs()
         self.runs: dict[Candidate, Runs] = {}
         self.is_late = False
@@ -66,8 +66,11 @@ class Race:
             runs = self.of(one)
             if draw not in (runs.beside if with_references else runs.alone):
                 missing.append((one, draw, with_references))
-        with ThreadPoolExecutor(self.workers) as pool:
-            found = list(pool.map(self._one, missing))
+        if self.workers == 1:
+            found = [self._one(one) for one in missing]
+        else:
+            with ThreadPoolExecutor(self.workers) as pool:
+                found = list(pool.map(self._one, missing))
         for (one, draw, with_references), outcome in zip(missing, found, strict=True):
             if outcome is None:
                 self.is_late = True

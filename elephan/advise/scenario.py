@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from elephan.advise.candidate import Candidate
-from elephan.advise.candidates import OPEN_WINDOW_BYTES
 from elephan.advise.draws import middle
 from elephan.advise.facts import PathFacts
-from elephan.advise.simulation import FASTER, Path
+from elephan.advise.simulation import FASTER, FRAME_BYTES, Path
+
+LARGEST_WINDOW_BYTES = 1_073_725_440
+"""Largest window of TCP (RFC 7323, 2.3)."""
 
 
 def scenario_of(facts: PathFacts, candidate: Candidate, duration_s: float = 30.0) -> str:
@@ -28,10 +30,10 @@ def scenario_of(facts: PathFacts, candidate: Candidate, duration_s: float = 30.0
         lines += [f'congestion_control = "{control}"', ""]
     lines += ["[[flow]]", 'name = "copy"', 'from = "here"', 'to = "far"', f'congestion_control = "{candidate.control}"']
     lines.append(f"connections = {candidate.streams}")
-    if candidate.window_bytes < OPEN_WINDOW_BYTES:
-        lines.append(f'window = "{candidate.window_bytes}B"')
+    lines.append(f'window = "{min(candidate.window_bytes, LARGEST_WINDOW_BYTES)}B"')
     if candidate.pacing_bps is not None:
-        lines.append(f'workload = {{ kind = "constant_rate", rate = "{candidate.pacing_bps}bit/s" }}')
+        load = f'load = "{candidate.pacing_bps}bit/s", frame = "{FRAME_BYTES}B"'
+        lines.append(f'workload = {{ kind = "constant_rate", {load} }}')
     return "\n".join(lines) + "\n"
 
 

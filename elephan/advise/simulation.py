@@ -37,6 +37,8 @@ class Path:
     queue_bytes: float = 0.0
     policer_rate_bps: float | None = None
     policer_burst_bytes: float | None = None
+    policer_is_shared: bool = False
+    """Others pass the policer too; else it is the copy's own, and they join behind it."""
     competitors: tuple[str, ...] = ()
     """Control of each long flow on the bottleneck."""
     background_bps: float = 0.0
@@ -110,8 +112,8 @@ def spec_of(
     there, back = ([0, 1], [2, 3]) if policed else ([0], [1])
     flows: list[FlowSpec] = []
     for index, control in enumerate([*path.competitors, *(REFERENCES if with_references else ())]):
-        # They join behind the policer, which is the copy's own.
-        others = (1, 2, [1], [2]) if policed else (0, 1, [0], [1])
+        ends = (0, len(links) // 2, there, back)
+        others = (1, 2, [1], [2]) if policed and not path.policer_is_shared else ends
         begin_ns = round(chance.random() * horizon.before_s * 0.3e9)
         flows.append(_flow(f"other-{index}", index, others, begin_ns, _transport(path, control), _BULK))
     if candidate is not None:

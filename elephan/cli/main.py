@@ -38,6 +38,7 @@ MODULES = {
     "line": "line",
     "measure": "measure",
     "diagnose": "diagnose",
+    "advise": "advise",
     "copy": "copy",
     "backup": "backup",
     "monitor": "monitor",

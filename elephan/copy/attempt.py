@@ -17,6 +17,8 @@ from elephan.core import native
 
 CONNECT_S = 10.0
 """Time for the ends to meet, s."""
+CONNECT_FIRST_S = 5.0
+"""The same where the other side may listen if they do not: a SYN goes out after 0, 1 and 3 s (RFC 6298)."""
 CONNECT_BY_SSH_S = 30.0
 """The same where each connection is an ssh, with its own handshake."""
 LISTEN_S = 10.0
@@ -73,7 +75,7 @@ class Attempt:
         tried = []
         for number, listener in enumerate(listeners):
             try:
-                self._run(listener)
+                self._run(listener, is_last=number == len(listeners) - 1)
             except CopyFailed as fault:
                 if self.has_connected or fault.kind not in ("peer", "port"):
                     raise
@@ -94,21 +96,25 @@ class Attempt:
             "--ports), or carry data through ssh: --over-ssh"
         )
 
-    def _run(self, listener: Side) -> None:
+    def _run(self, listener: Side, *, is_last: bool) -> None:
         connector = self.sides.destination if listener is self.sides.source else self.sides.source
         keys = dict(native.copy_keys())
         ends: list[End] = []
         try:
+            connect_s = CONNECT_BY_SSH_S if self.request.over_ssh else CONNECT_S if is_last else CONNECT_FIRST_S
+            shared = {"connect_s": connect_s}
             is_inside = self.request.over_ssh or self.request.is_local
             ports = None if is_inside or listener.host is None else listener.host.ports
             own = {"local": LOOPBACK} if is_inside else {}
             ends.append(
-                self._start(listener, keys, {"side": "listen", **({} if ports is None else {"ports": ports}), **own})
+                self._start(
+                    listener, keys, {"side": "listen", **({} if ports is None else {"ports": ports}), **own, **shared}
+                )
             )
             listening = self._listening(ends)
             address = LOOPBACK if is_inside else self.sides.address(listener)
             with self._through(listener, listening["port"]) as (port, tunnelled):
-                ends.append(self._start(connector, keys, {"side": "connect", "peer": address, "port": port}))
+                ends.append(self._start(connector, keys, {"side": "connect", "peer": address, "port": port, **shared}))
                 self.path = {
                     "listener": listener.name,
                     "address": address,
@@ -155,7 +161,6 @@ class Attempt:
             "token": keys["token"],
             "copy": self.copy,
             "options": {**request.options, **({"verify_read": True} if request.verify == "read" else {})},
-            "connect_s": CONNECT_BY_SSH_S if request.over_ssh else CONNECT_S,
         }
         # What ssh encrypts, or what stays on this machine, is not encrypted once more.
         if request.transport == "quic" or not (request.plaintext or request.over_ssh or request.is_local):

@@ -58,7 +58,9 @@ def run(seed: int, count: int, workers: int, judge: Callable[[cells.Cell], dict[
             out.write(json.dumps(result) + "\n")
 
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(one, [cell for cell in cells.drawn(seed, count) if cell.index not in done]))
+        missing = [cell for cell in cells.drawn(seed, count) if cell.index not in done]
+        # The dearest last: time runs out, and the page says up to which cost all were judged.
+        list(pool.map(one, sorted(missing, key=lambda cell: (cells.cost(cell) > cells.DEAR, cell.index))))
 
 
 def main() -> int:
@@ -72,7 +74,7 @@ def main() -> int:
     parser.add_argument("--fresh", type=int, metavar="N", help="with --page: the seed that was drawn at test time")
     options = parser.parse_args()
     if options.page:
-        page.write(options.seed, options.fresh, file_of)
+        page.write(options.seed, options.fresh, lambda seed: read(file_of(seed)))
         return 0
     if options.kernel:
         from evaluation.advice import on_kernel

@@ -12,7 +12,7 @@ from typing import Any
 from elephan.advise.candidate import Candidate
 from elephan.advise.facts import PathFacts
 from elephan.advise.measure import measured
-from elephan.advise.simulation import Horizon, Path, spec_of
+from elephan.advise.simulation import Horizon, Path, horizon_of, packets_of, spec_of
 from elephan.core import native
 
 RATES_BPS = (10e6, 10e9)
@@ -25,6 +25,8 @@ NO_LOSS = 0.25
 """Share of the paths without loss; half of the others lose in bursts."""
 POLICED = 0.15
 """Share of the paths with a policer."""
+SHARED = 0.5
+"""Share of the policers that others pass too."""
 RENO = 0.3
 """Share of the competing flows that are Reno; the others are CUBIC."""
 COPY_S = 600.0
@@ -49,6 +51,25 @@ class Cell:
         return self.path.rate_bps / 8 * COPY_S
 
 
+PACKETS = 80_000.0
+"""Packets of a full bottleneck in the time that is judged, unless that is longer than `LONGEST_S` or shorter than
+`LEAST_RTTS` round trips."""
+LONGEST_S = 8.0
+LEAST_RTTS = 25.0
+DEAR = 400_000.0
+"""Packets of a run from which on a cell is judged after all others."""
+
+
+def horizon(cell: Cell) -> Horizon:
+    """Return the times of a judged run."""
+    return horizon_of(cell.path, PACKETS, LONGEST_S, LEAST_RTTS)
+
+
+def cost(cell: Cell) -> float:
+    """Return the packets of a judged run."""
+    return packets_of(cell.path, horizon(cell))
+
+
 def drawn(seed: int, count: int) -> list[Cell]:
     """Return cells of a seed. Each has its own chance, so that a longer list begins with the shorter one."""
     return [_cell(seed, index) for index in range(count)]
@@ -67,7 +88,8 @@ def _cell(seed: int, index: int) -> Cell:
     policed = rate * chance.uniform(0.1, 0.8) if chance.random() < POLICED else None
     bucket = policed / 8 * chance.uniform(0.02, 0.2) if policed else None
     others = tuple("reno" if chance.random() < RENO else "cubic" for _ in range(chance.randint(0, FLOWS_MAX)))
-    path = Path(rate, rtt, loss, burst if loss else 1.0, queue * rate * rtt / 8, policed, bucket, others)
+    shared = policed is not None and chance.random() < SHARED
+    path = Path(rate, rtt, loss, burst if loss else 1.0, queue * rate * rtt / 8, policed, bucket, shared, others)
     return Cell(index, chance.randrange(1 << 31), path)
 
 
@@ -75,7 +97,6 @@ def facts_of(cell: Cell) -> PathFacts:
     """Measure a cell's path by the path tests, beside its competing flows. Raises `RunError`."""
     policed = cell.path.policer_rate_bps is not None
     start = max(TEST_START_S, 20 * cell.path.rtt_s)
-    horizon = Horizon(start, TEST_SPAN_S)
     nobody: Candidate | None = None
     at = {
         "route": [0, 1] if policed else [0],
@@ -84,7 +105,7 @@ def facts_of(cell: Cell) -> PathFacts:
     }
 
     def tester(test: Mapping[str, Any], within_s: float) -> dict[str, Any] | None:
-        spec = spec_of(cell.path, nobody, horizon, cell.seed, with_references=False)
+        spec = spec_of(cell.path, nobody, Horizon(start, TEST_SPAN_S), cell.seed, with_references=False)
         keys, place = {"seed": cell.seed, **test}, {**at, "start_ns": round(start * 1e9)}
         found = native.simulate_path_test(json.dumps(spec), json.dumps(keys), json.dumps(place))
         outcome: dict[str, Any] = json.loads(found)["outcome"]

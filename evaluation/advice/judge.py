@@ -12,20 +12,15 @@ from elephan.advise.candidate import Candidate
 from elephan.advise.candidates import OPEN_WINDOW_BYTES, candidates_of, ordinary, text_of
 from elephan.advise.harm import ORDINARY, Limit, excess_of, harm_of
 from elephan.advise.plan import plan_of
-from elephan.advise.simulation import Horizon, Path, horizon_of, packets_of, simulate
+from elephan.advise.simulation import Horizon, Path, simulate
 from elephan.errors import RunError
-from evaluation.advice.cells import Cell, facts_of
+from evaluation.advice.cells import LONGEST_S, PACKETS, Cell, cost, facts_of, horizon
 
-PACKETS = 200_000.0
-"""Packets of a full bottleneck in the time that is judged, unless that is longer than `LONGEST_S` or shorter than
-`LEAST_RTTS` round trips."""
-LONGEST_S = 8.0
-LEAST_RTTS = 25.0
-SEEDS = 3
+SEEDS = 2
 """Runs of a candidate's goodput; of its harm: `HARM_SEEDS`."""
 HARM_SEEDS = 4
-CORE_SECONDS = 30.0
-"""Time that the advice may simulate, of one core at the planned speed."""
+CORE_SECONDS = 10.0
+"""Time that the advice may simulate, of one core at the planned speed: a part of what the command has."""
 FIXED = {
     "cubic x1": ordinary(1),
     "cubic x4": ordinary(4),
@@ -84,14 +79,13 @@ def judged(cell: Cell, limit: Limit | None = None) -> dict[str, Any]:
     limit = limit or Limit()
     began = time.thread_time()
     path = cell.path
-    horizon = horizon_of(path, PACKETS, LONGEST_S, LEAST_RTTS)
-    truth = Truth(path, horizon, cell.seed)
+    truth = Truth(path, horizon(cell), cell.seed)
     result: dict[str, Any] = {
         "index": cell.index,
         "seed": cell.seed,
         "path": asdict(path),
-        "horizon": asdict(horizon),
-        "packets": packets_of(path, horizon),
+        "horizon": asdict(horizon(cell)),
+        "packets": cost(cell),
     }
     try:
         facts = facts_of(cell)

@@ -49,16 +49,28 @@ def copy(
     hosts: testbed.Hosts, state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Copy:
     """Run `elephan copy` as the front of the two hosts."""
-    for name in ("PATH", "ELEPHAN_HOSTS"):
-        monkeypatch.setenv(name, hosts.environment[name])
+    monkeypatch.setenv("PATH", hosts.environment["PATH"])
+    monkeypatch.setenv("ELEPHAN_HOSTS", str(book(hosts)))
     run = here(capsys)
     return lambda *arguments: run("copy", *arguments)
+
+
+def book(hosts: testbed.Hosts) -> Path:
+    """Return a book in which hosts have the addresses at which the front reaches them, `near-...`, beside those of the
+    path between them.
+    """
+    file = hosts.folder / "copy-hosts.toml"
+    users = (("left", "root"), ("user", testbed.USER), ("sudo", testbed.SUDOER))
+    near = "".join(f'[near-{name}]\nssh = "{user}@left"\n' for name, user in users)
+    file.write_text((hosts.folder / "hosts.toml").read_text() + near)
+    return file
 
 
 def started(hosts: testbed.Hosts, *arguments: str | Path) -> subprocess.Popen[str]:
     """Start `elephan copy` as the front of the two hosts, in a process of its own."""
     words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", *map(str, arguments)]
-    environment = {**hosts.environment, "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    own = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "ELEPHAN_HOSTS": str(book(hosts))}
+    environment = {**hosts.environment, **own}
     return subprocess.Popen(
         words,
         env=environment,

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.copy.conftest import Copy, events, same, started, tree
+from tests.copy.conftest import Copy, book, events, same, started, tree
 from tests.hosts import testbed
 from tests.hosts.test_kills import agents
+
+BYTES = 0 + 1 + 4095 + 70_000 + 1_500_000 + 2_000_003
+"""Of the files of `tree`: of hard links the first counts, and holes do."""
 
 
 def test_a_tree_there_and_back_with_receipt_and_signature(
@@ -21,17 +24,17 @@ def test_a_tree_there_and_back_with_receipt_and_signature(
     source, there, back = tree(tmp_path / "source"), hosts.left.home() / "there", tmp_path / "back"
     receipt = tmp_path / "receipt.json"
     key = hosts.folder / "key-user"
-    done = copy(source, f"left:{there}", "--receipt", receipt, "--sign", key)
+    done = copy(source, f"near-left:{there}", "--receipt", receipt, "--sign", key)
     assert done.returncode == 0, done.stderr
     same(source, there / "source")
     told = json.loads(receipt.read_text())
-    assert told["bytes"] == sum(file.lstat().st_size for file in source.rglob("*") if file.is_file())
+    assert told["bytes"] == BYTES
     assert told["path"]["encryption"] == "TLS 1.3" and told["path"]["rtt_s"] > 0
     assert told["hosts"]["destination"]["user"] == 0 and told["versions"]["elephan"]
     assert (state / "receipts").is_dir() and not list((state / "unfinished").glob("*"))
 
     # Relative paths are those of the home there; the content of a folder, as with rsync.
-    done = copy("left:there/source/", back, "--json")
+    done = copy("near-left:there/source/", back, "--json")
     assert done.returncode == 0, done.stderr
     same(source, back)
     names = [event["event"] for event in events(done.stdout)]
@@ -62,11 +65,12 @@ def test_a_tree_there_and_back_with_receipt_and_signature(
 
 def test_a_second_copy_sends_what_has_changed(hosts: testbed.Hosts, copy: Copy, tmp_path: Path) -> None:
     source, there = tree(tmp_path / "source"), hosts.left.home() / "again"
-    assert copy(f"{source}/", f"left:{there}").returncode == 0
+    assert copy(f"{source}/", f"near-left:{there}").returncode == 0
     with (source / "sub" / "file 4").open("r+b") as file:
         file.seek(1_000_000)
         file.write(b"changed")
-    done = copy(f"{source}/", f"left:{there}", "--json")
+    os.utime(source / "sub", ns=(1, 1))
+    done = copy(f"{source}/", f"near-left:{there}", "--json")
     assert done.returncode == 0, done.stderr
     same(source, there)
     assert 0 < events(done.stdout)[-1]["receipt"]["sent_bytes"] < 1_000_000
@@ -87,7 +91,7 @@ def test_other_ways_carry_the_same_file(hosts: testbed.Hosts, copy: Copy, tmp_pa
     source = tmp_path / "file"
     source.write_bytes(os.urandom(3_000_000))
     there = hosts.left.home() / f"file{''.join(more)}"
-    done = copy(source, f"left:{there}", *more, "--json")
+    done = copy(source, f"near-left:{there}", *more, "--json")
     assert done.returncode == 0, done.stderr
     assert there.read_bytes() == source.read_bytes()
     (connected,) = [event for event in events(done.stdout) if event["event"] == "connected"]
@@ -100,7 +104,7 @@ def test_the_agent_is_the_user_without_rights(hosts: testbed.Hosts, copy: Copy, 
     (tmp_path / "file").write_bytes(b"content")
     # sudo would ask this one nothing: the copy does not use it.
     home = hosts.left.home(testbed.SUDOER)
-    done = copy(tmp_path / "file", "sudo-left:file", "--json")
+    done = copy(tmp_path / "file", "near-sudo:file", "--json")
     assert done.returncode == 0, done.stderr
     assert (home / "file").stat().st_uid == testbed.USERS[testbed.SUDOER]
     assert events(done.stdout)[-1]["receipt"]["hosts"]["destination"]["user"] == testbed.USERS[testbed.SUDOER]
@@ -112,7 +116,7 @@ def test_what_cannot_be_read_is_listed_and_the_rest_is_copied(hosts: testbed.Hos
     (source / "good").write_bytes(b"good")
     (source / "secret").write_bytes(b"secret")
     (source / "secret").chmod(0o600)
-    done = copy("user-left:mixed", tmp_path / "copied", "--no-owners")
+    done = copy("near-user:mixed", tmp_path / "copied", "--no-owners")
     assert done.returncode == 1, done.stderr
     assert (tmp_path / "copied" / "mixed" / "good").read_bytes() == b"good"
     assert not (tmp_path / "copied" / "mixed" / "secret").exists()
@@ -125,7 +129,7 @@ def test_the_same_command_goes_on_after_a_kill(
 ) -> None:
     source, there = tmp_path / "file", hosts.left.home() / f"killed-{victim}"
     source.write_bytes(os.urandom(8_000_000))
-    front = started(hosts, source, f"left:{there}", "--rate", "20Mbit/s", "--json")
+    front = started(hosts, source, f"near-left:{there}", "--rate", "20Mbit/s", "--json")
     assert front.stdout is not None
     durable = 0
     for line in front.stdout:
@@ -149,7 +153,7 @@ def test_the_same_command_goes_on_after_a_kill(
         assert victim == "front" or "the same command goes on from there" in said
         assert len(list((state / "unfinished").glob("*.json"))) == 1 and not there.exists()
         assert "not done" in copy("list").stdout
-        done = copy(source, f"left:{there}", "--json")
+        done = copy(source, f"near-left:{there}", "--json")
         assert done.returncode == 0, done.stderr
         (connected,) = [event for event in events(done.stdout) if event["event"] == "connected"]
         assert connected["resumed_bytes"] >= 1_000_000
@@ -161,7 +165,7 @@ def test_the_same_command_goes_on_after_a_kill(
 def test_an_unfinished_copy_is_given_up(hosts: testbed.Hosts, copy: Copy, tmp_path: Path) -> None:
     source, there = tmp_path / "file", hosts.left.home() / "given-up"
     source.write_bytes(os.urandom(4_000_000))
-    front = started(hosts, source, f"left:{there}/", "--rate", "20Mbit/s", "--json")
+    front = started(hosts, source, f"near-left:{there}/", "--rate", "20Mbit/s", "--json")
     assert front.stdout is not None
     for line in front.stdout:
         if json.loads(line).get("durable_bytes", 0) > 500_000:
@@ -177,25 +181,20 @@ def test_an_unfinished_copy_is_given_up(hosts: testbed.Hosts, copy: Copy, tmp_pa
 
 def test_a_dry_run_counts_and_sends_nothing(hosts: testbed.Hosts, copy: Copy, tmp_path: Path) -> None:
     source = tree(hosts.left.home() / "counted")
-    done = copy(f"left:{source}", tmp_path / "nothing", "--dry-run", "--json")
+    done = copy(f"near-left:{source}", tmp_path / "nothing", "--dry-run", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    # Of hard links the first counts.
-    assert found["files"] == 6 and found["bytes"] == 0 + 1 + 4095 + 70_000 + 1_500_000 + 2_000_003
+    assert found["files"] == 6 and found["bytes"] == BYTES
     assert not (tmp_path / "nothing").exists()
 
 
 def test_a_path_that_no_data_passes_names_the_way_through_ssh(hosts: testbed.Hosts, copy: Copy, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
-    book = hosts.folder / "hosts.toml"
-    text = book.read_text()
-    # Nobody answers there (RFC 5737), and at once: the namespace has no route to it.
-    book.write_text(text + '[blocked]\nssh = "root@left"\naddress = "127.0.0.2"\nports = "9-10"\n')
-    try:
-        began_s = time.monotonic()
-        done = copy(tmp_path / "file", "blocked:file", "--listen", "remote")
-    finally:
-        book.write_text(text)
+    # This machine refuses at once: the host listens elsewhere.
+    with book(hosts).open("a") as file:
+        file.write('[blocked]\nssh = "root@left"\naddress = "127.0.0.2"\nports = "9-10"\n')
+    began_s = time.monotonic()
+    done = copy(tmp_path / "file", "blocked:file", "--listen", "remote")
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done
     assert "no connection for data" in done.stderr and "--over-ssh" in done.stderr
     assert time.monotonic() - began_s < 60
@@ -211,7 +210,7 @@ def test_a_users_own_control_is_loaded_for_the_copy(hosts: testbed.Hosts, copy: 
     source = hosts.left.home() / "controlled"
     source.write_bytes(os.urandom(500_000))
     before = testbed.controls()
-    done = copy(f"left:{source}", tmp_path / "controlled", "--cc", "storage_friendly", "--json")
+    done = copy(f"near-left:{source}", tmp_path / "controlled", "--cc", "storage_friendly", "--json")
     assert done.returncode == 0, done.stderr
     receipt = events(done.stdout)[-1]["receipt"]
     assert receipt["used"]["by"] == "bpf" and receipt["used"]["control"] == "storage_friendly"
@@ -219,7 +218,7 @@ def test_a_users_own_control_is_loaded_for_the_copy(hosts: testbed.Hosts, copy: 
     # Without rights the copy says what it uses instead.
     home = hosts.left.home(testbed.USER)
     (home / "controlled").write_bytes(b"x")
-    done = copy("user-left:controlled", tmp_path / "other", "--cc", "storage_friendly", "--json", "--no-owners")
+    done = copy("near-user:controlled", tmp_path / "other", "--cc", "storage_friendly", "--json", "--no-owners")
     assert done.returncode == 0, done.stderr
     receipt = events(done.stdout)[-1]["receipt"]
     assert receipt["used"]["by"] == "default" and "cannot be loaded there" in receipt["notes"][0]

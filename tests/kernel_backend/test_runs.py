@@ -142,6 +142,21 @@ def test_connections_share_a_load_on_both_backends_alike(elephan: Elephan, file:
         assert entry["drain_s"] == record["metrics"]["drain_s"] < 1
 
 
+def test_a_copy_of_files_takes_as_long_on_both_backends(elephan: Elephan, file: Path) -> None:
+    flow = "connections = 3\n"
+    flow += (
+        'workload = { kind = "copy", files = 50, size = "10kB", max = "30kB", more = [{ size = "1MB" }], begin = 4, '
+        'write = "30Mbit/s" }'
+    )
+    sim, kernel = records(elephan("run", write(file, flow), "--on", "sim,kernel", "--json"))
+    assert sim["flow_groups"][0].keys() == kernel["flow_groups"][0].keys()
+    for name in ("files", "file_bytes", "delivered_bytes"):
+        assert sim["metrics"][name] == kernel["metrics"][name]
+    taken = sim["metrics"]["completion_s"]
+    # 2 MB at 30 Mbit/s, and round trips of 20 ms. A busy machine is slower.
+    assert 0.6 < taken < 0.8 and 0.9 * taken < kernel["metrics"]["completion_s"] < 3.0
+
+
 def test_two_flows_over_one_line_share_it(elephan: Elephan, file: Path) -> None:
     done = elephan("run", write(file, 'connections = 2\nwindow = "1MB"'), "--on", "kernel", "--json")
     (record,) = records(done)

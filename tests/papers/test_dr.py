@@ -20,6 +20,18 @@ from elephan.api import load
 from elephan.papers.catalogue import find, folder
 from elephan.papers.verdict import Verdict, judge
 from evaluation.papers.dr.hypotheses import counts_of, in_order, points_of, steps, ten_streams
+from evaluation.papers.dr.operations import (
+    FIRST,
+    INCREMENT,
+    MIRROR,
+    RESTORE,
+    operation,
+    outages_for,
+    seconds_of,
+    within,
+    within_anew,
+)
+from evaluation.papers.dr.streams_open import Beside, rates_of
 from evaluation.papers.dr.transfers import TUNED_BYTES, UNTUNED_BYTES, Spread, path_of
 
 DR = folder() / "dr"
@@ -163,3 +175,56 @@ def test_a_sweep_that_was_ended_goes_on_and_repeats_nothing(tmp_path: Path) -> N
     }
     wanted = list(itertools.product(*loops.values()))
     assert [tuple(parameters[key] for key in loops) for parameters in found] == wanted
+
+
+def test_more_streams_take_from_others_what_they_cannot_give(tmp_path: Path) -> None:
+    """dr.open, short: two seeds, three numbers of streams, 15 s of the copy."""
+    short = {"run.duration": "20s", "measure.warmup": "8s", "run.repetitions": 2}
+    swept = short | {"sweep.flow.copy.connections": "[3, 10, 40]"}
+    alone = {"flow.reno.start": "19s", "flow.cubic.start": "19s"}
+    found = {}
+    for changes in (swept, swept | {"flow.copy.start": "19s", "sweep.flow.copy.connections": "[3]"}):
+        records = list(elephan.run(DR / "open.toml", changes, store=str(tmp_path / "store.sqlite")))
+        found |= rates_of(records)
+    near = {count: found[Beside("line", count, False, True)] for count in (3, 10, 40)}
+    assert near[40].others.is_below(near[10].others) and near[10].others.is_below(near[3].others)
+    assert near[3].others.median + near[3].copy.median == pytest.approx(5.4, rel=0.05)
+    records = list(elephan.run(DR / "open.toml", swept | alone, store=str(tmp_path / "alone.sqlite")))
+    empty = [rates.copy.median for rates in rates_of(records).values()]
+    assert len(empty) == 3 and min(empty) > 0.97 * max(empty) > 5.1, "three streams fill the line as forty do"
+
+
+def test_attempts_are_of_outages_while_a_job_copies() -> None:
+    assert within(1, 0.0) == within_anew(1, 0.0) == 1.0
+    assert within(1, 0.5) == pytest.approx(within_anew(1, 0.5)) == pytest.approx(0.6065, abs=1e-4)
+    assert within(3, 4.264) > within_anew(3, 4.264), "going on needs fewer attempts than beginning anew"
+    assert within(3, outages_for(0.945, 3)) == pytest.approx(0.945)
+    assert outages_for(0.945, 3) == pytest.approx(0.851, abs=0.001)
+    assert within_anew(3, 1e4) == 0.0
+
+
+def test_the_operations_end_in_their_time(tmp_path: Path) -> None:
+    """dr.operations: mirroring of three jobs, an increment, and the way back."""
+    workload = "flow.workload"
+    changes = {
+        INCREMENT: {f"{workload}.files": 300, f"{workload}.size": "1MB"},
+        MIRROR: {
+            f"{workload}.files": 3334,
+            f"{workload}.size": "20kB",
+            f"{workload}.max": "40kB",
+            f"{workload}.jobs": 3,
+            f"{workload}.every": "2h",
+        },
+        FIRST: {f"{workload}.files": 1, f"{workload}.size": "200MB"},
+        RESTORE: {f"{workload}.files": 1, f"{workload}.size": "200MB", "flow.direction": "reverse"},
+    }
+    found = {}
+    for what, changed in changes.items():
+        one = changed | {"sweep.flow.window": '["184320B"]'}
+        (record,) = elephan.run(DR / "operations.toml", one, store=str(tmp_path / "store.sqlite"))
+        assert operation(record) == what
+        found[what] = seconds_of(record)
+    line_s = 8 / 45e6 * 1500 / 1448
+    assert 300e6 * line_s < found[INCREMENT] < 1.05 * 300e6 * line_s
+    assert 99e6 * line_s < found[MIRROR] < 1.08 * 101e6 * line_s
+    assert found[FIRST] == pytest.approx(found[RESTORE], rel=0.02)

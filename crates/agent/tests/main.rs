@@ -2,6 +2,7 @@
 
 mod changes;
 mod common;
+mod copies;
 mod costs;
 mod measures;
 mod probes;

@@ -4,6 +4,7 @@ use crate::check;
 use crate::destination::Destination;
 use crate::error::CopyError;
 use crate::meeting::{Greeting, Meeting};
+use crate::quic_streams::Settling;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::session::Session;
@@ -29,6 +30,7 @@ pub struct Control {
 /// See [`crate::ErrorKind`]. A file that cannot be copied is no error: it is a fault of the report.
 pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -> Result<EndReport, CopyError> {
     let token = check::check(spec)?;
+    let _settling = Settling::new(spec);
     let begin_ns = path_net::monotonic_ns();
     let (events, told_events) = channel();
     let session = Session::new(events);
@@ -51,7 +53,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
             let open = |greeting: &Greeting| {
                 let name = spec.destination.as_deref().unwrap_or_default();
                 let destination = Destination::open(name, greeting.shape, &spec.options, &spec.copy)?;
-                let receiver = Receiver::new(&session, spec, place.get_or_init(|| destination))?;
+                let receiver = Receiver::new(&session, spec, place.get_or_init(|| destination), greeting.shape)?;
                 let resumed = receiver.resumed_files();
                 Ok((receiver, resumed))
             };

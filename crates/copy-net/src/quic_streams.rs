@@ -11,6 +11,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Time for the last messages.
+const SETTLE: Duration = Duration::from_secs(5);
+
 /// Binds the port of the end that listens, on all addresses unless `spec.local` names one. Waits end when `over` is set.
 ///
 /// # Errors
@@ -51,6 +54,24 @@ pub(crate) fn dialer(spec: &EndSpec, over: Arc<AtomicBool>) -> Result<Box<dyn Di
     let certificate = der("certificate", &keys(spec)?.certificate)?;
     let peer = spec.peer.unwrap_or(Ipv4Addr::LOCALHOST.into());
     Ok(Box::new(QuicDialer { peer: SocketAddr::new(peer, spec.port), certificate, settings, over }))
+}
+
+/// Dropped, it waits until the last messages to the other end have arrived: with a program that ends they would go.
+pub(crate) struct Settling(bool);
+
+impl Settling {
+    /// Of an end; it does nothing without QUIC.
+    pub fn new(spec: &EndSpec) -> Settling {
+        Settling(matches!(spec.transport, TransportSpec::Quic { .. }))
+    }
+}
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        if self.0 {
+            quic::settle(SETTLE);
+        }
+    }
 }
 
 fn input(text: String) -> CopyError {

@@ -1,10 +1,16 @@
 //! Tests of the crate `copy-net`.
 
+mod copies;
 mod destination;
+mod ends;
 mod folders;
+mod interruptions;
 mod journal;
 mod local_copy;
+mod power_cut;
+mod quic_copies;
 mod races;
+mod relay;
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
 mod source;

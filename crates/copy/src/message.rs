@@ -364,7 +364,7 @@ impl Message {
             6 => Message::StreamEnded { id: small(from)?, frames: from.number()? },
             7 => {
                 let first = from.number()?;
-                let count = from.count(16)?.min(ENTRIES_MAX + 1);
+                let count = from.count(15)?.min(ENTRIES_MAX + 1);
                 if count > ENTRIES_MAX {
                     return Err(WireError("more than 4096 entries in a message"));
                 }

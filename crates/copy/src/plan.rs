@@ -1,13 +1,16 @@
 //! How a file is cut into chunks.
 
+use crate::tree::{file_hash, ChunkHash, ChunkHasher};
+use std::collections::BTreeMap;
+
 /// Least bytes of a chunk that is not asked for: a frame's head costs below 0.03 % of it.
 const CHUNK_MIN: u64 = 256 << 10;
 /// Most bytes of a chunk.
 pub const CHUNK_MAX: u64 = 16 << 20;
 /// Chunks of a file that the plan aims at: 16,384 hashes are 512 KiB, and 10 GB are in chunks of 1 MiB.
 const CHUNKS_AIM: u64 = 16_384;
-/// Largest file: chunks of 16 MiB then are 2^39, far beyond what memory holds hashes for.
-pub const FILE_MAX: u64 = 1 << 63;
+/// Largest file, 2^60 bytes: 64 Gi chunks of 16 MiB; sums of sizes stay below 2^63 for eight of them.
+pub const FILE_MAX: u64 = 1 << 60;
 
 /// Chunks of one file. All are `chunk` bytes, a power of two; the last one may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,43 +55,54 @@ impl Plan {
     }
 
     /// Hasher of a chunk.
-    pub fn hasher(&self, chunk: u64) -> crate::tree::ChunkHasher {
-        crate::tree::ChunkHasher::new(self.begin(chunk), self.count() == 1)
+    pub fn hasher(&self, chunk: u64) -> ChunkHasher {
+        ChunkHasher::new(self.begin(chunk), self.count() == 1)
     }
 }
 
-/// Chunks of a file with their hashes, as far as they are known.
+/// Hashes that are kept together.
+const BLOCK: u64 = 256;
+
+/// Chunks of a file with their hashes, as far as they are known. Memory follows the chunks that are known, whatever size
+/// another host says a file has.
 #[derive(Clone, Debug)]
 pub struct ChunkHashes {
-    hashes: Vec<Option<crate::tree::ChunkHash>>,
+    blocks: BTreeMap<u64, Vec<Option<ChunkHash>>>,
+    count: u64,
     missing: u64,
 }
 
 impl ChunkHashes {
     /// None known.
     pub fn new(plan: &Plan) -> ChunkHashes {
-        ChunkHashes { hashes: vec![None; plan.count() as usize], missing: plan.count() }
+        ChunkHashes { blocks: BTreeMap::new(), count: plan.count(), missing: plan.count() }
+    }
+
+    fn place(&mut self, chunk: u64) -> &mut Option<ChunkHash> {
+        let begin = chunk / BLOCK * BLOCK;
+        let length = (self.count - begin).min(BLOCK) as usize;
+        let block = self.blocks.entry(begin).or_insert_with(|| vec![None; length]);
+        &mut block[(chunk - begin) as usize]
     }
 
     /// Takes one; true if it was not known.
-    pub fn set(&mut self, chunk: u64, hash: crate::tree::ChunkHash) -> bool {
-        let place = &mut self.hashes[chunk as usize];
-        let is_new = place.is_none();
-        *place = Some(hash);
+    pub fn set(&mut self, chunk: u64, hash: ChunkHash) -> bool {
+        let is_new = self.place(chunk).replace(hash).is_none();
         self.missing -= u64::from(is_new);
         is_new
     }
 
     /// Forgets one.
     pub fn clear(&mut self, chunk: u64) {
-        if self.hashes[chunk as usize].take().is_some() {
+        if self.get(chunk).is_some() {
+            *self.place(chunk) = None;
             self.missing += 1;
         }
     }
 
     /// One that is known.
-    pub fn get(&self, chunk: u64) -> Option<crate::tree::ChunkHash> {
-        self.hashes.get(chunk as usize).copied().flatten()
+    pub fn get(&self, chunk: u64) -> Option<ChunkHash> {
+        self.blocks.get(&(chunk / BLOCK * BLOCK))?.get((chunk % BLOCK) as usize).copied().flatten()
     }
 
     /// Chunks that are not known.
@@ -99,19 +113,29 @@ impl ChunkHashes {
     /// Runs (begin, end) of chunks that are not known.
     pub fn missing_runs(&self) -> Vec<(u64, u64)> {
         let mut runs: Vec<(u64, u64)> = vec![];
-        for (index, _) in self.hashes.iter().enumerate().filter(|(_, hash)| hash.is_none()) {
-            let index = index as u64;
-            match runs.last_mut() {
-                Some(last) if last.1 == index => last.1 += 1,
-                _ => runs.push((index, index + 1)),
+        let mut add = |begin: u64, end: u64| match runs.last_mut() {
+            Some(last) if last.1 == begin => last.1 = end,
+            _ if begin < end => runs.push((begin, end)),
+            _ => {}
+        };
+        let mut at = 0;
+        for (&begin, block) in &self.blocks {
+            add(at, begin);
+            for (chunk, _) in (begin..).zip(block).filter(|(_, hash)| hash.is_none()) {
+                add(chunk, chunk + 1);
             }
+            at = begin + block.len() as u64;
         }
+        add(at, self.count);
         runs
     }
 
     /// Hash of the file, if all are known.
     pub fn file_hash(&self) -> Option<[u8; 32]> {
-        let all: Option<Vec<crate::tree::ChunkHash>> = self.hashes.iter().copied().collect();
-        all.map(|all| crate::tree::file_hash(&all))
+        if self.missing > 0 {
+            return None;
+        }
+        let all: Option<Vec<ChunkHash>> = self.blocks.values().flatten().copied().collect();
+        all.map(|all| file_hash(&all))
     }
 }

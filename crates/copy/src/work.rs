@@ -76,6 +76,11 @@ impl Work {
         self.again.is_empty() && self.jobs.is_empty() && self.hash_only.is_empty()
     }
 
+    /// Runs of chunks that wait.
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
     /// Takes chunks of about `bytes` in all into `out`.
     pub fn take(&mut self, bytes: u64, out: &mut Vec<Task>) {
         if let Some(task) = self.again.pop_front() {

@@ -49,21 +49,32 @@ fn receive(address: SocketAddr, file: &str, streams: usize) -> Result<(), Box<dy
     let accepted: Vec<_> =
         (0..streams).map(|_| listener.accept(Duration::from_secs(60), &STOP)).collect::<Result<_, _>>()?;
     let (began, cpu) = (seconds(ClockId::Monotonic), seconds(ClockId::ProcessCPUTime));
+    let mut samples = vec![];
     thread::scope(|scope| {
+        let mut reading = vec![];
         for mut stream in accepted {
-            scope.spawn(move || {
+            reading.push(scope.spawn(move || {
                 let mut buf = vec![0; PIECE];
                 while let Ok(read @ 1..) = stream.read(&mut buf) {
                     BYTES.fetch_add(read as u64, Ordering::Relaxed);
                 }
-            });
+            }));
+        }
+        while reading.iter().any(|thread| !thread.is_finished()) {
+            let now = seconds(ClockId::Monotonic) - began;
+            samples.push(format!("[{now:.4},{}]", BYTES.load(Ordering::Relaxed)));
+            #[allow(clippy::disallowed_methods, reason = "a program, not a core")]
+            thread::sleep(SAMPLE);
         }
     });
     let took = seconds(ClockId::Monotonic) - began;
     let cpu = seconds(ClockId::ProcessCPUTime) - cpu;
     let bytes = BYTES.load(Ordering::Relaxed);
     let rate = bytes as f64 * 8.0 / took;
-    println!("{{\"bytes\":{bytes},\"seconds\":{took:.4},\"goodput_bps\":{rate:.0},\"cpu_s\":{cpu:.4}}}");
+    println!(
+        "{{\"bytes\":{bytes},\"seconds\":{took:.4},\"goodput_bps\":{rate:.0},\"cpu_s\":{cpu:.4},\"samples\":[{}]}}",
+        samples.join(",")
+    );
     Ok(())
 }
 
@@ -89,6 +100,7 @@ fn send(
                 while !STOP.load(Ordering::Relaxed) && writer.write_all(&data).is_ok() {
                     BYTES.fetch_add(PIECE as u64, Ordering::Relaxed);
                 }
+                let _ = writer.finish();
             });
         }
         loop {
@@ -108,9 +120,6 @@ fn send(
             thread::sleep(SAMPLE);
         }
         STOP.store(true, Ordering::Relaxed);
-        for handle in &handles {
-            handle.shutdown();
-        }
     });
     let took = seconds(ClockId::Monotonic) - began;
     let cpu = seconds(ClockId::ProcessCPUTime) - cpu;
@@ -132,7 +141,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let count = |text: Option<&&str>| text.map_or(Ok(1), |text| text.parse());
-    match words[..] {
+    let result = match words[..] {
         ["receive", address, file, ref rest @ ..] => receive(address.parse()?, file, count(rest.first())?),
         ["send", address, file, for_s, control, ref rest @ ..] => {
             let (values, streams): (Vec<&str>, Vec<&str>) = rest.iter().partition(|word| word.contains('='));
@@ -144,5 +153,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             send(address.parse()?, file, for_s.parse()?, &settings(control, &given)?, count(streams.first())?)
         }
         _ => Err("quic_bulk receive IP:PORT CERTIFICATE | send IP:PORT CERTIFICATE SECONDS CONTROL".into()),
-    }
+    };
+    quic::settle(Duration::from_secs(2));
+    result
 }

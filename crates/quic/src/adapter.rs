@@ -420,16 +420,17 @@ impl Adapter {
         self.count_in_flight();
         let rtt_us = self.measure(&a);
         if !self.started {
-            // The handshake's.
+            // The handshake's: it raises nothing, as in Linux.
+            self.cc.sock_mut().delivered_mstamp_us = a.now_ns / NS_PER_US;
             self.start();
-        } else {
-            let sample = AckSample {
-                pkts_acked: acked,
-                rtt_us: i32::try_from(rtt_us).unwrap_or(i32::MAX),
-                in_flight: prior_packets,
-            };
-            self.cc.pkts_acked(&sample);
+            return;
         }
+        let sample = AckSample {
+            pkts_acked: acked,
+            rtt_us: i32::try_from(rtt_us).unwrap_or(i32::MAX),
+            in_flight: prior_packets,
+        };
+        self.cc.pkts_acked(&sample);
         self.in_flight = a.in_flight_after.saturating_sub(a.lost.bytes);
         let losses = self.count_lost(a.lost.bytes);
         self.end_reduction(a.newest_ns);
@@ -634,3 +635,6 @@ fn whole_segments(uncounted: &mut i64, bytes: u64, mtu: u64) -> u32 {
     *uncounted -= segments * mtu as i64;
     segments as u32
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,10 @@ use crate::control::Shown;
 use crate::error::QuicError;
 use crate::runtime::{self, Shared};
 use crate::settings::{Settings, LARGEST_PAYLOAD};
+use crate::socket::PartialSends;
 use crate::stream::{QuicStream, GREETING};
 use crate::{socket, tls};
-use quinn::{ConnectionError, Endpoint, EndpointConfig, Incoming, TokioRuntime, VarInt};
+use quinn::{ConnectionError, Endpoint, EndpointConfig, Incoming, Runtime, TokioRuntime, VarInt};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
@@ -145,8 +146,9 @@ fn endpoint(runtime: &Shared, socket: UdpSocket, server: Option<quinn::ServerCon
     let _entered = runtime.handle().enter();
     let mut config = EndpointConfig::default();
     config.max_udp_payload_size(LARGEST_PAYLOAD).expect("within what a UDP packet holds");
-    Endpoint::new(config, server, socket, Arc::new(TokioRuntime))
-        .map_err(|error| QuicError::Io { doing: "starting QUIC", error })
+    let io = |error| QuicError::Io { doing: "starting QUIC", error };
+    let socket = PartialSends(TokioRuntime.wrap_udp_socket(socket).map_err(io)?);
+    Endpoint::new_with_abstract_socket(config, server, Arc::new(socket), Arc::new(TokioRuntime)).map_err(io)
 }
 
 /// Takes connections until the listener is dropped.

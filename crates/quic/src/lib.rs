@@ -20,5 +20,6 @@ mod tls;
 pub use connect::{connect, QuicListener};
 pub use control::{Control, Shown};
 pub use error::QuicError;
+pub use runtime::settle;
 pub use settings::Settings;
 pub use stream::{Facts, QuicHandle, QuicReader, QuicStream, QuicWriter};

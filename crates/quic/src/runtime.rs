@@ -1,7 +1,9 @@
 //! The threads on which quinn works: shared by all streams, gone with the last of them.
 
 use crate::error::QuicError;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Threads: one sends while another receives.
@@ -25,9 +27,41 @@ impl Drop for Shared {
     }
 }
 
+static CURRENT: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+/// Streams that were dropped and whose last packets are on their way.
+static LINGERING: AtomicUsize = AtomicUsize::new(0);
+/// Between two looks whether there are any.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// A stream that lingers, until this is dropped.
+pub(crate) struct Lingering(());
+
+impl Lingering {
+    pub fn new() -> Lingering {
+        LINGERING.fetch_add(1, Ordering::Relaxed);
+        Lingering(())
+    }
+}
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        LINGERING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits until what was written to streams that were dropped has arrived, at most `within`. A program that ends without
+/// it takes the rest along.
+pub fn settle(within: Duration) {
+    let mut left = within;
+    while LINGERING.load(Ordering::Relaxed) > 0 && left > Duration::ZERO {
+        #[allow(clippy::disallowed_methods, reason = "the wait of a thread that has nothing else to do")]
+        std::thread::sleep(GLANCE);
+        left = left.saturating_sub(GLANCE);
+    }
+}
+
 /// The runtime that is there, or a new one.
 pub(crate) fn shared() -> Result<Arc<Shared>, QuicError> {
-    static CURRENT: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
     let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(shared) = current.upgrade() {
         return Ok(shared);

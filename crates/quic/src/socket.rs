@@ -1,7 +1,12 @@
 //! UDP sockets.
 
-use std::io;
+use quinn::udp::{RecvMeta, Transmit};
+use quinn::{AsyncUdpSocket, UdpPoller};
+use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// A socket of one's own with buffers of `buffer_bytes`, where the system allows.
 pub(crate) fn bind(address: SocketAddr, buffer_bytes: usize) -> io::Result<UdpSocket> {
@@ -38,4 +43,56 @@ pub(crate) fn route_mtu(peer: SocketAddr) -> Option<u16> {
     let result =
         unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, std::ptr::from_mut(&mut mtu).cast(), &mut bytes) };
     (result == 0).then(|| u16::try_from(mtu).unwrap_or(u16::MAX))
+}
+
+/// Bytes of the payload of all packets that the kernel takes at once (UDP_SEGMENT): those of one packet of IPv4.
+const MOST_AT_ONCE: usize = 65_535 - 20 - 8;
+
+/// A socket that hands jumbo packets over in parts: quinn gives ten packets at once, and the kernel refuses all of
+/// them where they are longer than one packet of IP may be.
+#[derive(Debug)]
+pub(crate) struct PartialSends(pub Arc<dyn AsyncUdpSocket>);
+
+impl AsyncUdpSocket for PartialSends {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        self.0.clone().create_io_poller()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        match transmit.segment_size {
+            Some(segment) if transmit.contents.len() > MOST_AT_ONCE => {
+                // Sent once more from the first part on if the buffer is full: the peer drops copies.
+                for contents in transmit.contents.chunks(MOST_AT_ONCE / segment * segment) {
+                    self.0.try_send(&Transmit { contents, ..*transmit })?;
+                }
+                Ok(())
+            }
+            _ => self.0.try_send(transmit),
+        }
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_recv(cx, bufs, meta)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.0.max_transmit_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.0.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.0.may_fragment()
+    }
 }

@@ -1,13 +1,18 @@
 //! One connection with one stream of bytes each way, for threads that block.
 
 use crate::control::Shown;
-use crate::runtime::Shared;
+use crate::runtime::{Lingering, Shared};
 use quinn::{Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream, VarInt, WriteError};
 use std::fmt;
+use std::future::{poll_fn, Future};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// First byte from the end that connects: without one the other end would not hear of the stream.
 pub(crate) const GREETING: u8 = b'E';
@@ -16,6 +21,8 @@ const MOST_AT_ONCE: usize = 1 << 20;
 /// Application's error codes in CONNECTION_CLOSE.
 const DONE: VarInt = VarInt::from_u32(0);
 const SHUT_DOWN: VarInt = VarInt::from_u32(1);
+/// Least time for the packet that ends the connection.
+const LAST: Duration = Duration::from_millis(20);
 /// Time for the last packets when nobody waits any more.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -69,6 +76,33 @@ struct Inner {
     runtime: Arc<Shared>,
     /// Left by the writer: its data may still be on its way.
     last: Mutex<Option<SendStream>>,
+    is_shut: AtomicBool,
+    shut: Notify,
+}
+
+impl Inner {
+    /// Blocks on `operation` until the stream is shut down.
+    fn block_on<T>(&self, operation: impl Future<Output = T>) -> io::Result<T> {
+        let refused = || Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "shut down")));
+        self.runtime.handle().block_on(async {
+            let mut operation = pin!(operation);
+            // Made before the look at `is_shut`: it hears of what comes after.
+            let mut shut = pin!(self.shut.notified());
+            poll_fn(|context| {
+                if self.is_shut.load(Ordering::Acquire) {
+                    return refused();
+                }
+                if let Poll::Ready(result) = operation.as_mut().poll(context) {
+                    return Poll::Ready(Ok(result));
+                }
+                if shut.as_mut().poll(context).is_ready() {
+                    return refused();
+                }
+                Poll::Pending
+            })
+            .await
+        })
+    }
 }
 
 impl QuicStream {
@@ -79,7 +113,9 @@ impl QuicStream {
         (send, recv): (SendStream, RecvStream),
         shown: Arc<Shown>,
     ) -> QuicStream {
-        let inner = Arc::new(Inner { connection, endpoint, shown, runtime, last: Mutex::new(None) });
+        let last = Mutex::new(None);
+        let (is_shut, shut) = (AtomicBool::new(false), Notify::new());
+        let inner = Arc::new(Inner { connection, endpoint, shown, runtime, last, is_shut, shut });
         QuicStream { reader: QuicReader { recv, inner: inner.clone() }, writer: QuicWriter { send: Some(send), inner } }
     }
 
@@ -111,10 +147,17 @@ impl Write for QuicStream {
 }
 
 impl QuicHandle {
-    /// Ends the connection at once, in both directions: blocked calls return with an error, what was not acknowledged
-    /// is lost.
+    /// Ends the stream at once, in both directions, as shutdown(2) does: calls that are blocked and those that come
+    /// return with an error. What was written before still arrives if that takes some seconds at most.
     pub fn shutdown(&self) {
-        self.inner.connection.close(SHUT_DOWN, b"shut down");
+        self.inner.is_shut.store(true, Ordering::Release);
+        self.inner.shut.notify_waiters();
+        let connection = self.inner.connection.clone();
+        self.inner.runtime.handle().spawn(async move {
+            if tokio::time::timeout(LINGER, connection.closed()).await.is_err() {
+                connection.close(SHUT_DOWN, b"shut down");
+            }
+        });
     }
 
     /// Address of the other end.
@@ -154,7 +197,7 @@ impl Read for QuicReader {
         if buf.is_empty() {
             return Ok(0);
         }
-        match self.inner.runtime.handle().block_on(self.recv.read(buf)) {
+        match self.inner.block_on(self.recv.read(buf))? {
             Ok(read) => Ok(read.unwrap_or(0)),
             Err(ReadError::ConnectionLost(error)) => Err(lost(error)),
             Err(error) => Err(io::Error::new(io::ErrorKind::ConnectionReset, error)),
@@ -176,7 +219,7 @@ impl QuicWriter {
         let reset = |error: String| io::Error::new(io::ErrorKind::ConnectionReset, error);
         let send = self.send.as_mut().expect("there until it is dropped");
         send.finish().map_err(|e| reset(e.to_string()))?;
-        match self.inner.runtime.handle().block_on(send.stopped()) {
+        match self.inner.block_on(send.stopped())? {
             Ok(None) => Ok(()),
             Ok(Some(code)) => Err(reset(format!("the other end stopped the stream: {code}"))),
             Err(quinn::StoppedError::ConnectionLost(error)) => Err(lost(error)),
@@ -193,7 +236,7 @@ impl Write for QuicWriter {
         }
         let buf = &buf[..buf.len().min(MOST_AT_ONCE)];
         let send = self.send.as_mut().expect("there until it is dropped");
-        match self.inner.runtime.handle().block_on(send.write(buf)) {
+        match self.inner.block_on(send.write(buf))? {
             Ok(written) => Ok(written),
             Err(WriteError::ConnectionLost(error)) => Err(lost(error)),
             Err(error) => Err(io::Error::new(io::ErrorKind::ConnectionReset, error)),
@@ -220,17 +263,16 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (connection, endpoint, runtime) = (self.connection.clone(), self.endpoint.clone(), self.runtime.clone());
+        let lingering = Lingering::new();
         self.runtime.handle().spawn(async move {
             if let Some(send) = last {
                 let _ = tokio::time::timeout(LINGER, send.stopped()).await;
             }
             connection.close(DONE, b"done");
-            // Its last packet goes out only while the threads are there.
-            let _ = tokio::time::timeout(LINGER, connection.closed()).await;
-            if endpoint.open_connections() <= 1 {
-                let _ = tokio::time::timeout(LINGER, endpoint.wait_idle()).await;
-            }
-            drop(runtime);
+            // The last packet goes out only while the threads are there, and once more if the other end still sends.
+            let within = LAST.max(2 * connection.rtt()).min(LINGER);
+            let _ = tokio::time::timeout(within, endpoint.wait_idle()).await;
+            drop((runtime, lingering));
         });
     }
 }

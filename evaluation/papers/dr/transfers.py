@@ -137,9 +137,14 @@ class Spread:
 
 def spreads(transfers: Iterable[Transfer], key: Callable[[Transfer], Key]) -> dict[Key, Spread]:
     """Return throughputs by key, in the order in which keys come."""
+    return spreads_of((key(transfer), transfer.mb_per_s) for transfer in transfers)
+
+
+def spreads_of(values: Iterable[tuple[Key, float]]) -> dict[Key, Spread]:
+    """Return values by key, in the order in which keys come."""
     found: dict[Key, list[float]] = {}
-    for transfer in transfers:
-        found.setdefault(key(transfer), []).append(transfer.mb_per_s)
+    for name, value in values:
+        found.setdefault(name, []).append(value)
     return {name: Spread(tuple(values)) for name, values in found.items()}
 
 

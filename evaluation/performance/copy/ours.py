@@ -37,7 +37,7 @@ def build() -> str:
 def words_of(laid: Laid, options: Mapping[str, str], flags: Sequence[str], where: str = "right:") -> list[str]:
     """Return the command line of a copy with options, `name=value` as `--name value`, and flags."""
     given = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
-    there = f"{where}{laid.target}"
+    there = f"{where}{laid.into}"
     return [*CLI, "copy", "--json", *given, *(f"--{flag}" for flag in flags), str(laid.source), there]
 
 
@@ -116,7 +116,7 @@ def ends(made: Bench, laid: Laid, limit_s: float, row: Row, options: Mapping[str
         "copy": keys["token"][:32],
     }
     tls = {"certificate": keys["certificate"]}
-    receiver = both | {"role": "receive", "side": "listen", "destination": str(laid.target), "local": made.address(1)}
+    receiver = both | {"role": "receive", "side": "listen", "destination": str(laid.into), "local": made.address(1)}
     receiver |= {} if plain else {"tls": tls | {"key": keys["key"]}}
     sender = both | {"role": "send", "side": "connect", "sources": [str(laid.source)], "peer": made.address(1)}
     sender |= {} if plain else {"tls": tls}

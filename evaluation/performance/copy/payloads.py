@@ -40,6 +40,11 @@ class Laid:
         """Return where the copy is to be: the same name in the destination's folder, or the device."""
         return self.old if self.old is not None else self.folder / self.source.name
 
+    @property
+    def into(self) -> Path:
+        """Return the destination as rsync and elephan take it: of a folder the one that it goes into."""
+        return self.folder if self.payload.kind == "small" else self.target
+
     def reset(self) -> None:
         """Make the destination as before a copy: empty, or the older version."""
         if self.old is None:

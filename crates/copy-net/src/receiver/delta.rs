@@ -1,6 +1,7 @@
 //! Delta: the file that is there is read and hashed, and the sender is told the hashes of its chunks.
 
 use super::{ReceiveFile, Receiver};
+use crate::destination::Base;
 use crate::session::{lock, wait, GLANCE};
 use copy::{FaultKind, Message, Want, WantChunks, PIECE_BYTES};
 use std::fs::File;
@@ -31,10 +32,55 @@ impl Receiver<'_> {
             if lock(&file.inner).is_gone {
                 continue;
             }
+            if file.base == Base::Resume {
+                self.compare_part(&file);
+                continue;
+            }
             match self.destination.base(&file.entry, file.base) {
                 Ok(base) => self.compare(&file, &base),
                 Err(fault) => self.unwritable(&file, FaultKind::Unwritable, fault.reason),
             }
+        }
+    }
+
+    /// Tells the hashes of the doubted chunks of a part.
+    fn compare_part(&self, file: &Arc<ReceiveFile>) {
+        let (doubted, part) = {
+            let mut inner = lock(&file.inner);
+            (std::mem::take(&mut inner.doubted), inner.part.clone())
+        };
+        let mut buffer = vec![0; PIECE_BYTES];
+        let mut at = 0;
+        while at < doubted.len() {
+            // A run of chunks, one after the other.
+            let begin = doubted[at];
+            let mut hashes = vec![];
+            let mut wants = vec![];
+            let mut read = 0;
+            while at < doubted.len() && doubted[at] == begin + hashes.len() as u64 && read < READ_BYTES {
+                let chunk = doubted[at];
+                let hash = match &part {
+                    Some(part) => hash_chunk(file, chunk, &mut buffer, &|buffer, at| part.read_at(at, buffer)),
+                    None => return,
+                };
+                // One that cannot be read is wanted: no chunk has this hash.
+                let hash = hash.unwrap_or([0; 32]);
+                lock(&file.inner).base_hashes.push((chunk, hash));
+                hashes.push(hash);
+                read += file.plan.length(chunk);
+                at += 1;
+            }
+            let more = at < doubted.len();
+            wants.push(Want {
+                number: file.number,
+                generation: file.generation,
+                more,
+                chunks: WantChunks::Compare { begin, hashes },
+            });
+            if !self.session.wait_said() || lock(&file.inner).is_gone {
+                return;
+            }
+            self.session.say(&Message::Wants(wants));
         }
     }
 
@@ -49,7 +95,7 @@ impl Receiver<'_> {
             let mut read = 0;
             let mut is_end = false;
             while chunk < count && hashes.len() < HASHES && read < READ_BYTES {
-                match hash_chunk(file, base, chunk, &mut buffer) {
+                match hash_chunk(file, chunk, &mut buffer, &|buffer, at| base.read_exact_at(buffer, at)) {
                     Ok(hash) => {
                         lock(&file.inner).base_hashes.push((chunk, hash));
                         hashes.push(hash);
@@ -82,12 +128,17 @@ impl Receiver<'_> {
     }
 }
 
-fn hash_chunk(file: &ReceiveFile, base: &File, chunk: u64, buffer: &mut [u8]) -> io::Result<copy::ChunkHash> {
+fn hash_chunk(
+    file: &ReceiveFile,
+    chunk: u64,
+    buffer: &mut [u8],
+    read: &dyn Fn(&mut [u8], u64) -> io::Result<()>,
+) -> io::Result<copy::ChunkHash> {
     let mut hasher = file.plan.hasher(chunk);
     let (mut at, end) = (file.plan.begin(chunk), file.plan.begin(chunk) + file.plan.length(chunk));
     while at < end {
         let step = (end - at).min(buffer.len() as u64) as usize;
-        base.read_exact_at(&mut buffer[..step], at)?;
+        read(&mut buffer[..step], at)?;
         hasher.update(&buffer[..step]);
         at += step as u64;
     }

@@ -9,6 +9,13 @@ use copy::{
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
+/// Entries that are not concluded, without a gap: the sender stops at half of them.
+const OPEN_ENTRIES_MAX: u64 = 2 * 65_536;
+/// Runs of chunks in one want.
+const RUNS_MAX: usize = 4096;
+/// Wants in one message.
+const WANTS_MAX: usize = 16;
+
 impl Receiver<'_> {
     /// Takes one message.
     ///
@@ -35,7 +42,13 @@ impl Receiver<'_> {
             }
             Message::Again { number, generation, entry } => self.again(number, generation, *entry)?,
             Message::Dropped { number, kind, reason } => self.dropped(number, kind, &reason)?,
-            Message::StreamLost { id } => self.session.remove_stream(id),
+            Message::StreamLost { id } => {
+                self.session.remove_stream(id);
+                // It never came to this end, so its frames did not either.
+                if !lock(&self.streams).contains_key(&id) {
+                    self.session.say(&Message::StreamEnded { id, frames: 0 });
+                }
+            }
             Message::Bye => self.session.succeed(),
             _ => return Err(WireError("a message that a sender has not")),
         }
@@ -50,6 +63,10 @@ impl Receiver<'_> {
                 if number != state.announced || state.end.is_some() {
                     return Err(WireError("an entry out of order"));
                 }
+                let concluded = state.manifest.as_ref().map_or(0, |rows| rows.concluded());
+                if number - concluded > OPEN_ENTRIES_MAX {
+                    return Err(WireError("more entries than it may before answers"));
+                }
                 state.announced += 1;
             }
             if let EntryKind::File { size, .. } = entry.kind {
@@ -61,12 +78,35 @@ impl Receiver<'_> {
                 return Ok(());
             }
         }
-        if !wants.is_empty() {
-            self.session.say(&Message::Wants(wants));
-        }
+        self.say_wants(wants);
         self.tell_concluded(&mut lock(&self.state));
         self.commit_ready.notify_all();
         Ok(())
+    }
+
+    /// Tells what is wanted, in messages that keep their bound.
+    pub(super) fn say_wants(&self, wants: Vec<Want>) {
+        let mut said: Vec<Want> = vec![];
+        let mut runs = 0;
+        for want in wants {
+            let WantChunks::Runs(all) = &want.chunks else {
+                said.push(want);
+                continue;
+            };
+            let parts = all.len().div_ceil(RUNS_MAX);
+            runs += all.len();
+            for (at, part) in all.chunks(RUNS_MAX).enumerate() {
+                let chunks = WantChunks::Runs(part.to_vec());
+                said.push(Want { more: want.more || at + 1 < parts, chunks, ..want });
+            }
+            if all.is_empty() {
+                said.push(want);
+            }
+        }
+        let step = if runs > RUNS_MAX { WANTS_MAX } else { said.len().max(1) };
+        for part in said.chunks(step) {
+            self.session.say(&Message::Wants(part.to_vec()));
+        }
     }
 
     fn entry(
@@ -106,8 +146,10 @@ impl Receiver<'_> {
                 self.conclude_in(&mut state, number, &entry, Some(&first), outcome);
             }
             _ => {
-                let outcome = match existing {
-                    Existing::Same => there(None),
+                let outcome = match (existing, &entry.kind) {
+                    // The destination sets times and mode of each folder that it was told of, at the end.
+                    (Existing::Same, EntryKind::Folder) => was_there(made(self.destination.make(&entry, None))),
+                    (Existing::Same, _) => there(None),
                     _ => made(self.destination.make(&entry, None)),
                 };
                 self.conclude(number, &entry, None, outcome);
@@ -188,7 +230,9 @@ impl Receiver<'_> {
         }
         let mut inner = lock(&file.inner);
         let mut bytes = 0;
-        for &(chunk, hash) in known {
+        let runs = if self.is_device { self.doubt(&file, &mut inner, known) } else { None };
+        let is_doubted = runs.is_some();
+        for &(chunk, hash) in known.iter().filter(|_| !is_doubted) {
             if chunk < file.plan.count() && inner.hashes.set(chunk, hash) {
                 bytes += file.plan.length(chunk);
                 inner.durable += 1;
@@ -196,13 +240,35 @@ impl Receiver<'_> {
         }
         inner.part = Some(Arc::new(part));
         lock(&self.commit).open_parts += 1;
-        let runs = inner.hashes.missing_runs();
+        let runs = runs.unwrap_or_else(|| inner.hashes.missing_runs());
         let missing = inner.hashes.missing();
         drop(inner);
         super::count_came(self.session, 0, bytes);
         self.session.counters.durable_bytes.fetch_add(bytes, Relaxed);
         self.add_file(&file, missing, file.plan.size() - bytes);
-        Some(Want { number, generation: 0, more: false, chunks: WantChunks::Runs(runs) })
+        if is_doubted {
+            lock(&self.delta).push_back(file);
+            self.delta_ready.notify_all();
+        }
+        Some(Want { number, generation: 0, more: is_doubted, chunks: WantChunks::Runs(runs) })
+    }
+
+    /// A device may have changed since the journal spoke of it: what is here is compared, after what is missing was asked
+    /// for. Returns the missing runs.
+    fn doubt(
+        &self,
+        file: &ReceiveFile,
+        inner: &mut super::ReceiveInner,
+        known: &[(u64, copy::ChunkHash)],
+    ) -> Option<Vec<(u64, u64)>> {
+        let mut there = copy::ChunkHashes::new(&file.plan);
+        for &(chunk, hash) in known.iter().filter(|(chunk, _)| *chunk < file.plan.count()) {
+            if there.set(chunk, hash) {
+                inner.doubted.push(chunk);
+            }
+        }
+        inner.doubted.sort_unstable();
+        Some(there.missing_runs())
     }
 
     /// The sender begins a file anew.
@@ -256,6 +322,13 @@ impl Receiver<'_> {
             self.conclude_in(state, link, &entry, Some(&first), outcome);
         }
         self.tell_concluded(state);
+    }
+}
+
+fn was_there(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Done { hash, metadata, .. } => Outcome::Done { was_there: true, hash, metadata },
+        fault => fault,
     }
 }
 

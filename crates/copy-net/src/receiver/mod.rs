@@ -23,6 +23,8 @@ pub(crate) struct Receiver<'a> {
     session: &'a Session,
     options: CopyOptions,
     destination: &'a Destination,
+    /// The source is a block device: its identity is the same whatever is written to it.
+    is_device: bool,
     state: Mutex<State>,
     commit: Mutex<Commit>,
     commit_ready: Condvar,
@@ -94,6 +96,8 @@ struct ReceiveInner {
     part: Option<Arc<Part>>,
     /// Of chunks that are written.
     hashes: ChunkHashes,
+    /// Chunks of an earlier attempt's part that are compared, since a device does not tell that it changed.
+    doubted: Vec<u64>,
     /// Of chunks as the base has them (delta).
     base_hashes: Vec<(u64, ChunkHash)>,
     durable: u64,
@@ -114,6 +118,7 @@ impl<'a> Receiver<'a> {
         session: &'a Session,
         spec: &copy::EndSpec,
         destination: &'a Destination,
+        shape: copy::SourcesShape,
     ) -> Result<Receiver<'a>, CopyError> {
         let path = destination.state_folder().join("journal");
         let (journal, records) = JournalFile::open(&path, whole_records)
@@ -123,6 +128,7 @@ impl<'a> Receiver<'a> {
             session,
             options: spec.options.clone(),
             destination,
+            is_device: shape == copy::SourcesShape::OneDevice,
             state: Mutex::new(State {
                 index,
                 files: BTreeMap::new(),
@@ -216,8 +222,10 @@ impl<'a> Receiver<'a> {
     }
 
     fn tell_concluded(&self, state: &mut State) {
-        if !state.concluded.is_empty() {
-            self.session.say(&Message::Concluded(std::mem::take(&mut state.concluded)));
+        let concluded = std::mem::take(&mut state.concluded);
+        // A reason has up to 4 KiB: a message keeps its bound.
+        for part in concluded.chunks(128) {
+            self.session.say(&Message::Concluded(part.to_vec()));
         }
     }
 
@@ -302,6 +310,7 @@ impl ReceiveFile {
         let inner = ReceiveInner {
             part: None,
             hashes: ChunkHashes::new(&plan),
+            doubted: vec![],
             base_hashes: vec![],
             durable: 0,
             told: None,

@@ -112,7 +112,10 @@ impl Receiver<'_> {
                         same = Some(known.ok().map(|at| inner.base_hashes[at].1));
                     }
                     reused += u64::from(length);
-                    self.write(&mut target, |part| part.take(at, at + u64::from(length)))?;
+                    // The part of an earlier attempt has it in place.
+                    if file.as_ref().is_some_and(|file| file.base != crate::destination::Base::Resume) {
+                        self.write(&mut target, |part| part.take(at, at + u64::from(length)))?;
+                    }
                     length
                 }
                 Piece::Abort => return Ok(()),

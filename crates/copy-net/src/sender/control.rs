@@ -7,6 +7,9 @@ use copy::{Action, EntryKind, FaultKind, FileFault, Message, Outcome, Task, Want
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
+/// Runs of chunks that wait to be sent: a file in the worst order of a resumed copy has some thousand.
+const JOBS_MAX: usize = 4 << 20;
+
 impl Sender<'_> {
     /// Takes one message.
     ///
@@ -76,6 +79,9 @@ impl Sender<'_> {
             self.settle(&entry);
         }
         let mut state = lock(&self.state);
+        if state.work.jobs() + runs.len() > JOBS_MAX {
+            return Err(WireError("more wants than there is to be sent"));
+        }
         for (begin, end) in runs.drain(..) {
             state.work.push(entry.number, entry.generation, begin, end, entry.plan);
         }

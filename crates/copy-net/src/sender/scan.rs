@@ -3,7 +3,7 @@
 use super::{fault, without_extents, SendEntry, Sender, WINDOW};
 use crate::session::{lock, wait, GLANCE};
 use crate::source::SourceTree;
-use copy::{show_path, EntryKind, Event, FaultKind, Message, WireEntry, ENTRIES_MAX};
+use copy::{EntryKind, Event, FaultKind, Message, WireEntry, ENTRIES_MAX};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
@@ -120,10 +120,5 @@ impl Sender<'_> {
         drop(state);
         entries.iter_mut().for_each(|wire| without_extents(&mut wire.entry));
         self.session.say(&Message::Entries { first: batch.first, entries });
-    }
-
-    /// Path of an entry as reports show it.
-    pub(super) fn shown(entry: &SendEntry) -> String {
-        show_path(&entry.entry.path)
     }
 }

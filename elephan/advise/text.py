@@ -1,0 +1,52 @@
+"""An advice for people."""
+
+from __future__ import annotations
+
+from elephan.advise.advice import Advice, Band
+from elephan.advise.candidates import text_of
+from elephan.units import duration, pluralize, rate, share
+
+ROWS = 40
+
+
+def lines(advice: Advice, bytes_to_copy: float, *, with_table: bool = False) -> list[str]:
+    """Return the proposal, its forecast, its harm and its reasons, a line each."""
+    low, middle, high = advice.goodput_bps
+    bits = 8 * bytes_to_copy
+    found = [f"proposed: {text_of(advice.candidate)}"]
+    found.append(f"goodput: {rate(middle)} ({rate(low)} to {rate(high)}, 90 %)")
+    found.append(f"time: {duration(bits / middle)} ({duration(bits / high)} to {duration(bits / low)})")
+    harms = ", ".join(f"a {name} flow loses {_harm(band)}" for name, band in advice.harm.items())
+    found.append(f"harm: {harms}")
+    found.append(f"limit: {advice.limit_text}")
+    if not advice.keeps_limit:
+        found.append("warning: no candidate keeps the limit")
+    found += [f"- {reason}" for reason in advice.reasons]
+    of = advice.simulated
+    late = "; the time ran out before all were made" if of["is_late"] else ""
+    found.append(
+        f"simulated: {pluralize(of['candidates'], 'candidate')} in {pluralize(of['runs'], 'run')}, the first "
+        f"{duration(of['copy_s'])} of the copy, in {duration(of['seconds'])}{late}"
+    )
+    if with_table:
+        found += ["", *_table(advice)]
+    return found
+
+
+def _harm(band: Band) -> str:
+    low, middle, high = band
+    return f"{share(middle)} ({share(low)} to {share(high)})"
+
+
+def _table(advice: Advice) -> list[str]:
+    rows = [("candidate", "goodput", "reno loses", "cubic loses", "limit")]
+    for row in advice.table[:ROWS]:
+        harm = row["harm"]
+        of = ("", "") if harm is None else tuple(share(max(0.0, harm[name])) for name in ("reno", "cubic"))
+        keeps = "" if row["excess"] is None else "kept" if row["excess"] <= 0 else f"+{share(row['excess'])}"
+        rows.append((row["candidate"], rate(row["goodput_bps"]), *of, keeps))
+    wide = [max(len(row[column]) for row in rows) for column in range(5)]
+    return [
+        f"{row[0]:<{wide[0]}}  {row[1]:>{wide[1]}}  {row[2]:>{wide[2]}}  {row[3]:>{wide[3]}}  {row[4]}".rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,139 @@
+"""`elephan advise`: what to copy with over a path."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elephan.cli.console import emit, say
+from elephan.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from elephan.advise.facts import PathFacts
+
+SCENARIO = ".toml"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(advise)
+
+
+def advise(
+    towards: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOWARDS|FILE.toml",
+            help="Far end of the path: a reflector, HOST:PORT (port 862 where none is named), or a host of `elephan "
+            "hosts`. A scenario: its path is measured in the simulator.",
+            show_default=False,
+        ),
+    ],
+    for_: Annotated[str, typer.Option("--for", metavar="SIZE", help="Bytes to copy.")] = "10GB",
+    harm: Annotated[
+        str | None,
+        typer.Option(
+            "--harm",
+            metavar="SHARE",
+            help="Largest part of its goodput that another flow may lose, as 5%. Default: what it would lose to four "
+            "ordinary flows in the copy's place.",
+            show_default=False,
+        ),
+    ] = None,
+    controls: Annotated[
+        str | None,
+        typer.Option(
+            "--controls",
+            metavar="NAME,...",
+            help="Congestion controls that may be proposed. Default: cubic, bbr, storage_friendly, ledbat_plus_plus.",
+            show_default=False,
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="NAME",
+            help="Host of `elephan hosts` that measures. Default: this machine.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the simulation.", min=0)] = 1,
+    table: Annotated[bool, typer.Option("--table", help="A line for each candidate that was simulated.")] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE.toml", help="Write the fitted scenario.", show_default=False),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one object, and nothing else.")] = False,
+) -> None:
+    """Measure a path in 20 s and 1 % of the data at most, simulate ways to copy over it, and propose one with reasons.
+
+    The proposal has the most goodput of those that do no more harm to other flows than the operator takes. Harm is what
+    a Reno and a CUBIC flow on the same bottleneck lose, simulated.
+    """
+    from elephan.advise.advice import advise as advised
+    from elephan.advise.candidates import CONTROLS
+    from elephan.advise.text import lines
+
+    wanted = _size(for_)
+    limit = None if harm is None else _share(harm)
+    names = CONTROLS if controls is None else tuple(name.strip() for name in controls.split(","))
+    _check_controls(names)
+    facts = _facts(towards, wanted, from_)
+    say("simulating")
+    advice = advised(facts, bytes_to_copy=wanted, harm_limit=limit, controls=names, seed=seed)
+    if save is not None:
+        try:
+            save.write_text(advice.scenario, encoding="utf-8")
+        except OSError as error:
+            raise RunError(f"--save {save}: {error.strerror}") from error
+    if json_:
+        emit(json.dumps({"towards": towards, "facts": facts.as_dict(), **advice.as_dict()}, indent=1))
+        return
+    emit("\n".join(lines(advice, wanted, with_table=table)))
+
+
+def _facts(towards: str, wanted: int, from_: str | None) -> PathFacts:
+    from elephan.advise.measure import facts_of_path, facts_of_scenario
+
+    if towards.endswith(SCENARIO):
+        if from_ is not None:
+            raise InputError(f"--from {from_}: a scenario is measured in the simulator, on no host")
+        return facts_of_scenario(Path(towards), wanted)
+    say(f"measuring the path to {towards}")
+    return facts_of_path(towards, wanted, from_=from_)
+
+
+def _size(text: str) -> int:
+    from elephan.core import native
+
+    try:
+        found = native.parse_size(text)
+    except ValueError as error:
+        raise InputError(f"--for {text}: {error}") from error
+    if found < 1:
+        raise InputError(f"--for {text}: 1 B or more is needed")
+    return found
+
+
+def _share(text: str) -> float:
+    number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
+    try:
+        found = float(number) / percent
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 1:
+        raise InputError(f"--harm {text}: a share from 0% to 100% is needed, such as 5%")
+    return found
+
+
+def _check_controls(names: tuple[str, ...]) -> None:
+    from elephan.core import native
+
+    known = {control["name"] for control in native.congestion_controls()}
+    for name in names:
+        if name not in known:
+            raise InputError(f"--controls {name}: must be of {', '.join(sorted(known))}")

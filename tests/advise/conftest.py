@@ -1,0 +1,50 @@
+"""The command in this process, and a lossy path as a scenario."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from elephan.cli.console import console
+from elephan.cli.main import call
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+LOSSY = """\
+[run]
+duration = "30s"
+[path]
+bandwidth = "40Mbit/s"
+rtt = "40ms"
+loss = 3e-3
+queue = "0.5bdp"
+[[flow]]
+workload = { kind = "bulk", bytes = "1kB" }
+"""
+
+
+@pytest.fixture
+def lossy(tmp_path: Path) -> Path:
+    """A scenario whose one flow ends at once: its path is idle."""
+    file = tmp_path / "lossy.toml"
+    file.write_text(LOSSY, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Run the command in this process, with an empty book of hosts."""
+    monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "hosts.toml"))
+    console.cache_clear()
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        code = call([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(list(map(str, arguments)), code, said.out, said.err)
+
+    yield run
+    console.cache_clear()
