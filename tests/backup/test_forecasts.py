@@ -54,7 +54,10 @@ def test_outside_of_its_hours_a_job_waits() -> None:
     assert found.first_s == pytest.approx(2 * DAY + 4 * HOUR)
     # Twice as fast without the limit of the day's window.
     slow = job("records", Schedule(every_s=DAY), Window(0, 12 * 60), Window(12 * 60, 24 * 60, rate_bps=50_000_000))
-    by_rate: Takes = lambda _, first, rate: told((12 * HOUR if first else 60.0) * (2 if rate else 1), rate or 100e6)  # noqa: E731
+
+    def by_rate(_: JobSpec, is_first: bool, rate_bps: int | None) -> CopyForecast:
+        return told((12 * HOUR if is_first else 60.0) * (2 if rate_bps else 1), rate_bps or 100e6)
+
     assert play(spec(slow), by_rate, 6 * HOUR, zone=UTC)["records"].first_s == pytest.approx(6 * HOUR + 12 * HOUR)
 
 
