@@ -75,7 +75,7 @@ fn two_agents_copy_a_folder_one_is_steered_and_both_sides_are_checked_again() {
     assert_eq!(differs, &json!([{"path": "small", "reason": "its content is another one"}]), "{checked}");
     let forgotten = receiver.ask("forget", json!({"copy": COPY, "destination": to}));
     assert!(forgotten["answer"]["bytes"].as_u64().unwrap() > 0, "{forgotten}");
-    assert!(!fs::exists(received["manifest"].as_str().unwrap()).unwrap() && to.join("large").exists());
+    assert!(!to.join(".elephan-copy").exists() && to.join("large").exists());
 }
 
 #[test]

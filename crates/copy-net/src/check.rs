@@ -1,4 +1,4 @@
-//! What is wrong with a specification, in one line.
+//! Faults of a specification, each in one line.
 
 use crate::error::{CopyError, ErrorKind};
 use crate::links::STREAMS_MAX;

@@ -4,6 +4,7 @@ use crate::error::{CopyError, ErrorKind};
 use crate::session::{peer_error, Session};
 use copy::{Message, WireError, MESSAGE_MAX};
 use std::io::{self, Read, Write};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Reads one message.
 ///
@@ -39,7 +40,13 @@ pub(crate) fn read_all(session: &Session, reader: &mut dyn Read, handle: &dyn Fn
                         session.fail(peer_error(kind, &text));
                         return;
                     }
-                    message => handle(message),
+                    message => {
+                        session.is_handling.store(true, Relaxed);
+                        let result = handle(message);
+                        session.is_handling.store(false, Relaxed);
+                        session.heard();
+                        result
+                    }
                 };
                 if let Err(error) = result {
                     return session.fail_protocol(error);

@@ -6,22 +6,14 @@ use crate::error::CopyError;
 use crate::meeting::{Greeting, Meeting};
 use crate::quic_streams::Settling;
 use crate::receiver::Receiver;
+use crate::run_control::Control;
 use crate::sender::Sender;
 use crate::session::Session;
 use crate::source::SourceTree;
-use copy::{hex, EndReport, EndSpec, Event, Role, Steering};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use copy::{hex, EndReport, EndSpec, Event, Role};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, OnceLock};
-
-/// What another thread may do with a copy that runs.
-#[derive(Debug, Default)]
-pub struct Control {
-    /// Set: it ends soon, with `ErrorKind::Stopped`; what is durable stays.
-    pub stop: AtomicBool,
-    /// Changes that it has not taken yet.
-    pub steering: Mutex<Steering>,
-}
+use std::sync::OnceLock;
 
 /// Runs one end until the copy is done, has failed or was stopped. Returns when all of its threads have ended and its
 /// journal is synced; `told` is called on the calling thread.
@@ -54,7 +46,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
                 let name = spec.destination.as_deref().unwrap_or_default();
                 let destination = Destination::open(name, greeting.shape, &spec.options, &spec.copy)?;
                 let receiver = Receiver::new(&session, spec, place.get_or_init(|| destination), greeting.shape)?;
-                let resumed = receiver.resumed_files();
+                let resumed = receiver.resumed_bytes();
                 Ok((receiver, resumed))
             };
             meeting.run(&user, None, open, &told_events, told)?;

@@ -25,7 +25,7 @@ impl JournalFile {
         file.read_to_end(&mut records)?;
         let end = whole(&records).min(records.len());
         if end < records.len() {
-            // What follows a torn record was never acknowledged: records are synced in order.
+            // A record after a torn one was never acknowledged: records are synced in order.
             file.set_len(end as u64)?;
             records.truncate(end);
         }

@@ -24,7 +24,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Between attempts to make a stream: doubled up to the second.
 const RETRY_MS: (u64, u64) = (100, 2000);
 
-/// What a data stream is used for.
+/// User of data streams.
 pub(crate) trait StreamUser: Sync {
     /// Runs a stream until it is lost or the copy is over.
     fn run_stream(&self, id: u32, connection: Connection);
@@ -69,7 +69,7 @@ impl Greeting {
     }
 }
 
-/// What all connections of a session have in common.
+/// State that all connections of a session share.
 pub(crate) struct Links {
     pub token: [u8; 32],
     pub peer: Option<IpAddr>,
@@ -120,16 +120,14 @@ impl Links {
     }
 
     /// Takes connections until the copy is over.
-    pub fn accept<'scope, 'env: 'scope, U: StreamUser>(
+    pub fn accept<'scope, 'env: 'scope, U: StreamUser + Send>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
         session: &'env Session,
         listener: &'env dyn Listener,
         user: &'env OnceLock<U>,
         control: SyncSender<Connection>,
-    ) where
-        U: Send + Sync,
-    {
+    ) {
         while !session.is_over() {
             let incoming = match listener.next(GLANCE) {
                 Ok(Some(incoming)) => incoming,
@@ -224,7 +222,7 @@ impl Links {
     }
 
     /// Keeps as many streams open as are wanted, until the copy is over.
-    pub fn keep<'scope, 'env: 'scope, U: StreamUser + Send + Sync>(
+    pub fn keep<'scope, 'env: 'scope, U: StreamUser + Send>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
         session: &'env Session,

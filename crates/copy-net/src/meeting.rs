@@ -1,9 +1,9 @@
 //! Both ends meet, work, and part: connections are made, greetings exchanged, threads run; the calling thread watches.
 
 use crate::control::{read_all, read_message, write_all};
-use crate::end::Control;
 use crate::error::{CopyError, ErrorKind};
 use crate::links::{Links, StreamUser};
+use crate::run_control::Control;
 use crate::session::{lock, peer_error, wait, CpuCount, Session, GLANCE};
 use crate::transport::{Connection, Dialer, Listener};
 use crate::transports;
@@ -30,13 +30,13 @@ pub(crate) trait RoleWork: StreamUser + Send + Sync {
     fn steer(&self, steering: Steering);
 }
 
-/// What the other end has said of itself.
+/// The other end's word on itself.
 pub(crate) struct Greeting {
     pub shape: SourcesShape,
     resumed: u64,
 }
 
-/// What an attempt has from its beginning.
+/// An attempt as it begins.
 pub(crate) struct Meeting<'a> {
     pub spec: &'a EndSpec,
     pub control: &'a Control,
@@ -50,7 +50,7 @@ enum Door {
 }
 
 impl Meeting<'_> {
-    /// Runs the attempt to its end; how it ended is the session's. `open` makes this end's work, with files that are known
+    /// Runs the attempt to its end; how it ended is the session's. `open` makes this end's work, with bytes that are there
     /// from earlier attempts.
     ///
     /// # Errors
@@ -281,6 +281,9 @@ impl Meeting<'_> {
                     self.session.fail(CopyError { kind: ErrorKind::Peer, text });
                 }
                 continue;
+            }
+            if self.session.is_handling.load(Relaxed) {
+                self.session.heard();
             }
             let heard_ns = self.session.heard_ns.load(Relaxed);
             if now_ns.saturating_sub(heard_ns) > silence_ns {

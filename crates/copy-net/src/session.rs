@@ -1,8 +1,8 @@
-//! What all threads of an end share: the first error, the messages to be sent, the connections, counters.
+//! State that all threads of an end share: first error, messages to be sent, connections, counters.
 
 use crate::error::{CopyError, ErrorKind};
 use crate::transport::Handle;
-use copy::{Event, FaultKind, FileFault, Message};
+use copy::{EntryKind, Event, FaultKind, FileFault, Message};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -62,6 +62,8 @@ pub(crate) struct Session {
     pub streams: Mutex<BTreeMap<u32, OpenStream>>,
     control: Mutex<Option<Arc<dyn Handle>>>,
     pub heard_ns: AtomicU64,
+    /// A message is being dealt with: the next ones wait at this end, and the other is not silent.
+    pub is_handling: AtomicBool,
     events: Mutex<Sender<Event>>,
     pub counters: Counters,
     faults: Mutex<(Vec<FileFault>, u64)>,
@@ -86,6 +88,7 @@ impl Session {
             streams: Mutex::new(BTreeMap::new()),
             control: Mutex::new(None),
             heard_ns: AtomicU64::new(path_net::monotonic_ns()),
+            is_handling: AtomicBool::new(false),
             events: Mutex::new(events),
             counters: Counters::default(),
             faults: Mutex::new((vec![], 0)),
@@ -254,6 +257,20 @@ impl Session {
     pub fn retry(&self, reason: String) {
         self.counters.retries.fetch_add(1, Relaxed);
         self.event(Event::Retry { reason });
+    }
+
+    /// Counts an entry that is at the destination.
+    pub fn count_done(&self, kind: &EntryKind, was_there: bool) {
+        let counters = &self.counters;
+        counters.entries.fetch_add(1, Relaxed);
+        if let EntryKind::File { size, .. } = kind {
+            counters.files_done.fetch_add(1, Relaxed);
+            counters.whole_bytes.fetch_add(*size, Relaxed);
+            if was_there {
+                counters.reused_bytes.fetch_add(*size, Relaxed);
+                counters.bytes_done.fetch_add(*size, Relaxed);
+            }
+        }
     }
 
     /// An entry that is not copied, or not with all of its metadata.

@@ -1,13 +1,14 @@
 //! TCP of the kernel: settings per socket, TLS over it unless the user wants none.
 
 use crate::error::{CopyError, ErrorKind};
+use crate::tcp_end::{set_option, TcpEnd};
 use crate::tls::TlsKeys;
-use crate::transport::{Connection, Dialer, Handle, Incoming, Listener, StreamFacts};
+use crate::transport::{Connection, Dialer, Incoming, Listener};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
 use std::io::{self, BufReader};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,55 +58,20 @@ fn set_buffer(socket: BorrowedFd<'_>, force: i32, plain: i32, bytes: u64) -> io:
     set_option(socket, libc::SOL_SOCKET, force, bytes).or_else(|_| set_option(socket, libc::SOL_SOCKET, plain, bytes))
 }
 
-fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32, value: T) -> io::Result<()> {
-    // SAFETY: the pointer is to `value`, of the length that is told.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(&value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
+/// Handshake, if there are keys.
+fn establish(end: TcpEnd, keys: Option<&TlsKeys>, wait: Duration, over: &AtomicBool) -> io::Result<Connection> {
+    end.timeouts(Some(SLICE))?;
+    let end_ns = path_net::monotonic_ns() + wait.as_nanos() as u64;
+    let connection = match keys {
+        Some(keys) => keys.handshake(end.clone(), &|| over.load(Relaxed) || path_net::monotonic_ns() > end_ns)?,
+        None => Connection {
+            reader: Box::new(BufReader::with_capacity(64 << 10, SharedSocket(end.clone()))),
+            writer: Box::new(SharedSocket(end.clone())),
+            handle: Arc::new(end.clone()),
+        },
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
-/// A connected socket, shared by its halves and its handle.
-#[derive(Clone)]
-pub(crate) struct TcpEnd {
-    pub stream: Arc<TcpStream>,
-}
-
-impl TcpEnd {
-    fn new(stream: TcpStream) -> TcpEnd {
-        TcpEnd { stream: Arc::new(stream) }
-    }
-
-    fn timeouts(&self, wait: Option<Duration>) -> io::Result<()> {
-        let wait = wait.map(|wait| wait.max(Duration::from_millis(1)));
-        self.stream.set_read_timeout(wait)?;
-        self.stream.set_write_timeout(wait)
-    }
-
-    fn establish(self, keys: Option<&TlsKeys>, wait: Duration, over: &AtomicBool) -> io::Result<Connection> {
-        self.timeouts(Some(SLICE))?;
-        let end_ns = path_net::monotonic_ns() + wait.as_nanos() as u64;
-        let connection = match keys {
-            Some(keys) => keys.handshake(self.clone(), &|| over.load(Relaxed) || path_net::monotonic_ns() > end_ns)?,
-            None => Connection {
-                reader: Box::new(BufReader::with_capacity(64 << 10, SharedSocket(self.clone()))),
-                writer: Box::new(SharedSocket(self.clone())),
-                handle: Arc::new(self.clone()),
-            },
-        };
-        self.timeouts(None)?;
-        Ok(connection)
-    }
+    end.timeouts(None)?;
+    Ok(connection)
 }
 
 struct SharedSocket(TcpEnd);
@@ -123,42 +89,6 @@ impl io::Write for SharedSocket {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Handle for TcpEnd {
-    fn close(&self) {
-        let _ = self.stream.shutdown(Shutdown::Both);
-    }
-
-    fn facts(&self) -> StreamFacts {
-        // SAFETY: the structure has no invalid bit pattern, and the kernel writes at most the length that is told.
-        let info = unsafe {
-            let mut info: libc::tcp_info = std::mem::zeroed();
-            let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-            let result = libc::getsockopt(
-                self.stream.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                std::ptr::from_mut(&mut info).cast(),
-                &mut length,
-            );
-            if result != 0 {
-                return StreamFacts::default();
-            }
-            info
-        };
-        StreamFacts {
-            rtt_s: Some(f64::from(info.tcpi_rtt) / 1e6),
-            window_bytes: Some(u64::from(info.tcpi_snd_cwnd) * u64::from(info.tcpi_snd_mss)),
-            retransmitted: Some(u64::from(info.tcpi_total_retrans)),
-        }
-    }
-
-    fn pace(&self, bytes_per_s: Option<u64>) -> bool {
-        // 64 bits since Linux 4.20; ~0 takes the limit away.
-        let rate = bytes_per_s.unwrap_or(u64::MAX);
-        set_option(self.stream.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate).is_ok()
     }
 }
 
@@ -272,11 +202,11 @@ impl Incoming for TcpIncoming {
 
     fn accept(self: Box<Self>, wait: Duration) -> io::Result<Connection> {
         self.end.stream.set_nodelay(true)?;
-        self.end.clone().establish(self.keys.as_ref(), wait, &self.over)
+        establish(self.end.clone(), self.keys.as_ref(), wait, &self.over)
     }
 }
 
-/// Where the other end listens.
+/// Address of the other end, with settings of the sockets.
 pub(crate) struct TcpDialer {
     pub peer: SocketAddr,
     pub local: Option<IpAddr>,
@@ -308,6 +238,6 @@ impl Dialer for TcpDialer {
             Err(error) => return Err(error.into()),
         }
         rustix::io::ioctl_fionbio(&socket, false)?;
-        TcpEnd::new(TcpStream::from(socket)).establish(self.keys.as_ref(), wait, &self.over)
+        establish(TcpEnd::new(TcpStream::from(socket)), self.keys.as_ref(), wait, &self.over)
     }
 }

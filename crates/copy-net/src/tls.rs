@@ -1,7 +1,7 @@
 //! TLS 1.3 over a blocking socket: one certificate is taken, and no other.
 
 use crate::error::{CopyError, ErrorKind};
-use crate::tcp::TcpEnd;
+use crate::tcp_end::TcpEnd;
 use crate::transport::Connection;
 use copy::TlsSpec;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

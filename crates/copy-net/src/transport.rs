@@ -1,4 +1,4 @@
-//! What the engine needs from a transport: blocking halves, a way to close from another thread, and facts.
+//! Needs of the engine from a transport: blocking halves, a way to close from another thread, and facts.
 
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ pub struct Connection {
     pub handle: Arc<dyn Handle>,
 }
 
-/// What other threads may do with a connection whose halves are at work.
+/// Handle of a connection for other threads, while its halves are at work.
 pub trait Handle: Send + Sync {
     /// Ends it at once: blocked calls of both halves return soon, with an error or the end. More than once is allowed.
     fn close(&self);

@@ -16,7 +16,7 @@ pub struct Pair {
     faults: Option<Arc<Faults>>,
 }
 
-/// What both ends told.
+/// Reports and events of both ends.
 pub struct Ended {
     pub send: Result<EndReport, CopyError>,
     pub receive: Result<EndReport, CopyError>,

@@ -128,7 +128,7 @@ fn a_source_that_changes_is_begun_anew_or_left_out() {
         let mut pair = Pair::new(&[&from], &to, options());
         pair.send.rate_bps = Some(20_000_000);
         pair.send.progress_ms = 20;
-        // What is buffered is read at once.
+        // Buffered data are read at once.
         if let TransportSpec::Tcp { send_buffer_bytes, .. } = &mut pair.send.transport {
             *send_buffer_bytes = Some(100_000);
         }

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// What happens to connections; the first one is that of messages.
+/// Faults of connections; the first one is that of messages.
 #[derive(Default)]
 pub struct Faults {
     /// Each data connection is cut after so many bytes towards the listener; 0: not.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Entry {
     /// Path below the destination: components without "/", none of them "", "." or "..". None: the destination itself.
     pub path: Vec<Vec<u8>>,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Permission bits, with set-user-ID, set-group-ID and sticky (07777).
     pub mode: u32,
@@ -19,7 +19,7 @@ pub struct Entry {
     pub modified: Stamp,
     /// Extended attributes, by name.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Which file this is at the source, to tell whether it changes.
+    /// Identity at the source, to tell whether it changes.
     pub identity: Identity,
 }
 
@@ -37,7 +37,7 @@ pub enum EntryKind {
     Folder,
     /// A symbolic link.
     Symlink {
-        /// Where it points.
+        /// Target, as it is written.
         target: Vec<u8>,
     },
     /// A hard link to an entry that came before.

@@ -1,4 +1,4 @@
-//! What an end tells while it runs.
+//! Events that an end tells while it runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ pub enum Event {
     Fault(crate::report::FileFault),
     /// A stream was lost and is made again, or a chunk came damaged and is sent again.
     Retry {
-        /// Why, in one line.
+        /// Reason, in one line.
         reason: String,
     },
 }

@@ -17,7 +17,7 @@ const MAGIC: u32 = 0x6c66_6531;
 pub struct FrameHead {
     /// The entry.
     pub number: u64,
-    /// How often the file was begun anew before; a frame of an earlier try is thrown away.
+    /// Count of earlier tries with the file; a frame of an earlier try is thrown away.
     pub generation: u32,
     /// Chunk of the file.
     pub chunk: u64,

@@ -67,6 +67,8 @@ pub enum Record {
     Chunks {
         /// The file.
         key: FileKey,
+        /// Their bytes, all together.
+        bytes: u64,
         /// Chunks.
         chunks: Vec<(u64, ChunkHash)>,
     },
@@ -84,9 +86,10 @@ impl Record {
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Record::Begin { key } => put_record(out, 0, key, |_| {}),
-            Record::Chunks { key, chunks } => {
-                for part in chunks.chunks(CHUNKS_MAX) {
+            Record::Chunks { key, bytes, chunks } => {
+                for (at, part) in chunks.chunks(CHUNKS_MAX).enumerate() {
                     put_record(out, 1, key, |out| {
+                        put_number(out, if at == 0 { *bytes } else { 0 });
                         put_number(out, part.len() as u64);
                         for (chunk, hash) in part {
                             put_number(out, *chunk);
@@ -114,6 +117,7 @@ impl Record {
             0 => Record::Begin { key },
             1 => Record::Chunks {
                 key,
+                bytes: from.number()?,
                 chunks: (0..from.count(33)?)
                     .map(|_| Ok((from.number()?, from.array()?)))
                     .collect::<Result<Vec<_>, WireError>>()?,
@@ -166,7 +170,7 @@ pub fn whole_records(bytes: &[u8]) -> usize {
     at
 }
 
-/// What a journal says, by file.
+/// Content of a journal, by file.
 #[derive(Clone, Debug, Default)]
 pub struct JournalIndex {
     files: BTreeMap<[u8; 16], Known>,
@@ -175,6 +179,7 @@ pub struct JournalIndex {
 #[derive(Clone, Debug)]
 struct Known {
     content: [u8; 16],
+    bytes: u64,
     chunks: Vec<(u64, ChunkHash)>,
 }
 
@@ -193,13 +198,15 @@ impl JournalIndex {
     fn take(&mut self, record: Record) {
         match record {
             Record::Begin { key } => {
-                self.files.insert(key.path, Known { content: key.content, chunks: vec![] });
+                self.files.insert(key.path, Known { content: key.content, bytes: 0, chunks: vec![] });
             }
-            Record::Chunks { key, chunks } => {
-                let known = self.files.entry(key.path).or_insert(Known { content: key.content, chunks: Vec::new() });
+            Record::Chunks { key, bytes, chunks } => {
+                let known =
+                    self.files.entry(key.path).or_insert(Known { content: key.content, bytes: 0, chunks: vec![] });
                 if known.content != key.content {
-                    *known = Known { content: key.content, chunks: Vec::new() };
+                    *known = Known { content: key.content, bytes: 0, chunks: vec![] };
                 }
+                known.bytes = known.bytes.saturating_add(bytes);
                 known.chunks.reserve_exact(chunks.len());
                 known.chunks.extend(chunks);
             }
@@ -221,8 +228,8 @@ impl JournalIndex {
         }
     }
 
-    /// Files that it speaks of.
-    pub fn files(&self) -> usize {
-        self.files.len()
+    /// Bytes of all chunks that it speaks of.
+    pub fn bytes(&self) -> u64 {
+        self.files.values().fold(0, |sum, known| sum.saturating_add(known.bytes))
     }
 }

@@ -17,7 +17,7 @@ pub const ENTRIES_MAX: usize = 4096;
 pub const HASHES_MAX: usize = 8192;
 const TEXT_MAX: usize = 4096;
 
-/// What an end says to the other.
+/// A message of one end to the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Each end first: version, name of the copy, its options as JSON; the sender adds what the sources are.
@@ -30,7 +30,7 @@ pub enum Message {
         is_sender: bool,
         /// Options as JSON: both ends have the same.
         options: String,
-        /// What the sources are.
+        /// Shape of the sources.
         shape: Option<SourcesShape>,
         /// Receiver: bytes that it has from earlier attempts.
         resumed_bytes: u64,
@@ -41,7 +41,7 @@ pub enum Message {
     Pong,
     /// This end gives up.
     Abort {
-        /// What kind of error, as `ErrorKind` is numbered by `copy-net`.
+        /// Kind of the error, as `copy-net` numbers `ErrorKind`.
         kind: u8,
         /// One line.
         text: String,
@@ -96,7 +96,7 @@ pub enum Message {
     Dropped {
         /// The entry.
         number: u64,
-        /// Why.
+        /// Kind of the reason.
         kind: FaultKind,
         /// In one line.
         reason: String,
@@ -161,7 +161,7 @@ pub enum WantChunks {
     },
 }
 
-/// How an entry ended.
+/// End of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is at the destination.

@@ -1,4 +1,4 @@
-//! How a file is cut into chunks.
+//! Chunks of a file.
 
 use crate::tree::{file_hash, ChunkHash, ChunkHasher};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What an end tells when a copy has ended.
+//! Report of an end when a copy has ended.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct EndReport {
 pub struct FileFault {
     /// Path, relative to the destination; bytes that are no UTF-8 as `\xNN`.
     pub path: String,
-    /// What kind of fault.
+    /// Kind of the fault.
     pub kind: FaultKind,
     /// Reason, in one line.
     pub reason: String,

@@ -1,8 +1,8 @@
-//! How the sources stand together: with it the receiver knows whether the destination is a folder or a name.
+//! Shape of the sources: with it the receiver knows whether the destination is a folder or a name.
 
 use serde::{Deserialize, Serialize};
 
-/// What the sources are, taken together. The sender finds it, the receiver places entries by it (as rsync does).
+/// Shape of the sources, taken together. The sender finds it, the receiver places entries by it (as rsync does).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourcesShape {

@@ -1,18 +1,18 @@
-//! What one end of a copy is told: JSON from the front, the same for an agent and for the front's own process.
+//! Specification of one end: JSON from the front, the same for an agent and for the front's own process.
 
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// One end of a copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndSpec {
-    /// What this end does with data.
+    /// Role of this end.
     pub role: Role,
-    /// What it does with connections: each of the two can be the one that listens.
+    /// Side of this end: each of the two can be the one that listens.
     pub side: Side,
-    /// What carries the streams.
+    /// Transport of the streams.
     pub transport: TransportSpec,
     /// Data streams at the beginning, 1 to 256; one more connection carries messages.
     pub streams: u32,
@@ -41,7 +41,7 @@ pub struct EndSpec {
     /// Receive: where to. A folder, a file or a block device.
     #[serde(default)]
     pub destination: Option<String>,
-    /// How files are compared and made; the same at both ends.
+    /// Comparing and making of files; the same at both ends.
     #[serde(default)]
     pub options: CopyOptions,
     /// Most that all streams together send, bit/s of data; absent: as much as goes.
@@ -70,7 +70,7 @@ fn progress_ms() -> u64 {
     500
 }
 
-/// What an end does with data.
+/// Roles of ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -80,7 +80,7 @@ pub enum Role {
     Receive,
 }
 
-/// What an end does with connections.
+/// Sides of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -90,7 +90,7 @@ pub enum Side {
     Connect,
 }
 
-/// What carries the streams.
+/// Transport of the streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TransportSpec {

@@ -1,4 +1,4 @@
-//! What the sender's streams have to do: chunks in order, lost ones first, small files many at once.
+//! Work of the sender's streams: chunks in order, lost ones first, small files many at once.
 
 use crate::plan::Plan;
 use crate::tree::ChunkHash;
@@ -16,11 +16,11 @@ pub struct Task {
     pub generation: u32,
     /// Chunk of the file.
     pub chunk: u64,
-    /// What to do with it.
+    /// The action.
     pub action: Action,
 }
 
-/// What to do with a chunk.
+/// Action on a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read, hash, send.

@@ -1,1 +1,5 @@
 //! Tests of the crate `copy`.
+
+mod tree;
+mod wire;
+mod work;

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What of the metadata is copied.
+/// Choice of the metadata that are copied.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     owners: bool,

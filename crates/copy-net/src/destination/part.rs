@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes copied at once where the kernel does not copy between files, and of zeros where it makes no holes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Where the content of a part comes from before the first chunk is written.
+/// Origin of a part's content before the first chunk is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// Nowhere: holes.
@@ -43,7 +43,7 @@ pub struct Part {
     pub(super) home: Home,
     /// Its own name at home.
     pub(super) name: Vec<u8>,
-    /// Where it goes, below the destination.
+    /// Its path below the destination.
     pub(super) path: Vec<Vec<u8>>,
     pub(super) resumed: bool,
     pub(super) base: Option<File>,

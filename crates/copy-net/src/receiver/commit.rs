@@ -1,7 +1,7 @@
 //! Commits: what is written is synced, then noted in the journal, then acknowledged; whole files get their names.
 
-use super::{Commit, ReceiveFile, Receiver, Written};
-use crate::destination::Part;
+use super::state::{Commit, ReceiveFile, Receiver, Written, COMMIT_BYTES};
+use crate::destination::{Base, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::session::{lock, wait, GLANCE};
 use copy::{FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
@@ -10,8 +10,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Written bytes that make a commit due.
-const COMMIT_BYTES: u64 = 256 << 20;
 /// Age of the oldest chunk that makes a commit due.
 const COMMIT_NS: u64 = 1_000_000_000;
 /// Between two commits while nothing is wanted: a line that is slower than the disk is no reason to sync each file.
@@ -31,7 +29,7 @@ impl Receiver<'_> {
         {
             let mut inner = lock(&file.inner);
             let Some(told) = inner.told else { return };
-            if inner.is_whole || inner.is_gone || inner.hashes.missing() > 0 {
+            if inner.is_whole || inner.is_gone || inner.hashes.missing() > 0 || inner.taking > 0 {
                 return;
             }
             if inner.hashes.file_hash() != Some(told) {
@@ -42,6 +40,15 @@ impl Receiver<'_> {
                 return;
             }
             inner.is_whole = true;
+            if inner.part.is_none() && file.base == Base::Existing {
+                inner.is_gone = true;
+                drop(inner);
+                return self.stays(file, told);
+            }
+        }
+        // An older version of which nothing differs: the part gets all of it.
+        if let Err(fault) = self.part(file) {
+            return self.unwritable(file, fault.kind, fault.reason);
         }
         let mut commit = lock(&self.commit);
         if commit.chunks.is_empty() && commit.whole.is_empty() {
@@ -49,6 +56,13 @@ impl Receiver<'_> {
         }
         commit.whole.push(file.clone());
         drop(commit);
+        self.commit_ready.notify_one();
+    }
+
+    /// The file that is there has the same content: only its metadata are set.
+    fn stays(&self, file: &ReceiveFile, hash: [u8; 32]) {
+        let metadata = self.destination.adjust(&file.entry).err().map(|fault| fault.reason);
+        self.conclude(file.number, &file.entry, None, Outcome::Done { was_there: true, hash: Some(hash), metadata });
         self.commit_ready.notify_one();
     }
 
@@ -188,17 +202,20 @@ impl Receiver<'_> {
 
     /// Notes the chunks in the journal, durably; returns their bytes.
     fn note(&self, batch: &mut Batch) -> Result<u64, CopyError> {
-        let mut by_file: BTreeMap<FileKey, Vec<(u64, copy::ChunkHash)>> = BTreeMap::new();
+        let mut by_file: BTreeMap<FileKey, (u64, Vec<(u64, copy::ChunkHash)>)> = BTreeMap::new();
         let mut bytes = 0;
         for written in &batch.chunks {
             if !lock(&written.file.inner).is_gone {
-                by_file.entry(written.file.key).or_default().push((written.chunk, written.hash));
-                bytes += written.file.plan.length(written.chunk);
+                let length = written.file.plan.length(written.chunk);
+                let known = by_file.entry(written.file.key).or_default();
+                known.0 += length;
+                known.1.push((written.chunk, written.hash));
+                bytes += length;
             }
         }
         let mut records = std::mem::take(&mut batch.records);
-        for (key, chunks) in by_file {
-            Record::Chunks { key, chunks }.encode(&mut records);
+        for (key, (bytes, chunks)) in by_file {
+            Record::Chunks { key, bytes, chunks }.encode(&mut records);
         }
         let mut commit = lock(&self.commit);
         // Streams may go on while the disk works: the journal is taken out for the time.
@@ -227,7 +244,7 @@ impl Receiver<'_> {
                 inner.is_gone = true;
                 inner.part.take()
             };
-            match taken.and_then(super::alone) {
+            match taken.and_then(super::state::alone) {
                 Some(part) => {
                     parts.push((part, &file.entry));
                     files.push(file);

@@ -1,6 +1,6 @@
 //! Delta: the file that is there is read and hashed, and the sender is told the hashes of its chunks.
 
-use super::{ReceiveFile, Receiver};
+use super::state::{ReceiveFile, Receiver};
 use crate::destination::Base;
 use crate::session::{lock, wait, GLANCE};
 use copy::{FaultKind, Message, Want, WantChunks, PIECE_BYTES};

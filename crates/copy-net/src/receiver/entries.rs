@@ -1,6 +1,6 @@
-//! What the sender says: entries, to each of which the receiver decides what it needs; hashes, changes, ends.
+//! Messages of the sender: entries, for each of which the receiver decides its need; hashes, changes, ends.
 
-use super::{fault, made, ReceiveFile, Receiver, State};
+use super::state::{fault, made, ReceiveFile, Receiver, State};
 use crate::destination::{Base, Existing};
 use crate::session::lock;
 use copy::{
@@ -193,6 +193,8 @@ impl Receiver<'_> {
             _ => Base::Nothing,
         };
         let is_delta = self.options.delta == DeltaMode::Chunks && base != Base::Nothing && size > 0;
+        // One chunk that differs is sent whole anyway; its hash would cost a read and a round trip.
+        let is_delta = is_delta && (plan.count() > 1 || self.options.checksum);
         let base = if is_delta { base } else { Base::Nothing };
         let has_records = !known.is_empty();
         let file = Arc::new(ReceiveFile::new(number, 0, entry, base, &self.options));
@@ -243,7 +245,7 @@ impl Receiver<'_> {
         let runs = runs.unwrap_or_else(|| inner.hashes.missing_runs());
         let missing = inner.hashes.missing();
         drop(inner);
-        super::count_came(self.session, 0, bytes);
+        super::state::count_came(self.session, 0, bytes);
         self.session.counters.durable_bytes.fetch_add(bytes, Relaxed);
         self.add_file(&file, missing, file.plan.size() - bytes);
         if is_doubted {
@@ -258,7 +260,7 @@ impl Receiver<'_> {
     fn doubt(
         &self,
         file: &ReceiveFile,
-        inner: &mut super::ReceiveInner,
+        inner: &mut super::state::ReceiveInner,
         known: &[(u64, copy::ChunkHash)],
     ) -> Option<Vec<(u64, u64)>> {
         let mut there = copy::ChunkHashes::new(&file.plan);

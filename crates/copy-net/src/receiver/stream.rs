@@ -1,7 +1,7 @@
 //! A data stream of the receiver: its thread takes frames, hashes and writes them.
 
-use super::{ReceiveFile, Receiver, Written};
-use crate::destination::Part;
+use super::state::{ReceiveFile, Receiver};
+use crate::destination::{Base, Part};
 use crate::links::StreamUser;
 use crate::session::{lock, wait, GLANCE};
 use crate::transport::Connection;
@@ -15,6 +15,12 @@ use std::sync::Arc;
 const DIRTY_BYTES: u64 = 1 << 30;
 /// Times that chunks of one file may come damaged.
 const DAMAGED_MAX: u32 = 100;
+
+/// Target of a chunk; its part is begun with the first byte that is written.
+struct Target {
+    file: Arc<ReceiveFile>,
+    part: Option<Arc<Part>>,
+}
 
 impl StreamUser for Receiver<'_> {
     fn run_stream(&self, id: u32, mut connection: Connection) {
@@ -62,21 +68,16 @@ impl Receiver<'_> {
             }
         }
         self.wait_for_room()?;
-        // What is durable, or of a file that is over, is not written again.
-        let mut target = match &file {
-            Some(file) if lock(&file.inner).hashes.get(head.chunk).is_none() => match self.part(file) {
-                Ok(Some(part)) => Some((file.clone(), part)),
-                Ok(None) => None,
-                Err(fault) => {
-                    self.begin_failed(file, fault);
-                    None
-                }
-            },
-            _ => None,
+        // Nothing is written twice, and nothing of a file that is over.
+        let is_wanted = |file: &Arc<ReceiveFile>| {
+            let inner = lock(&file.inner);
+            !inner.is_gone && inner.hashes.get(head.chunk).is_none()
         };
-        let (mut at, mut left) = (file.as_ref().map_or(0, |file| file.plan.begin(head.chunk)), head.length);
-        let mut hasher = target.as_ref().map(|(file, _)| file.plan.hasher(head.chunk));
-        let mut same = None;
+        let mut target = file.filter(is_wanted).map(|file| Target { file, part: None });
+        let mut at = target.as_ref().map_or(0, |target| target.file.plan.begin(head.chunk));
+        let mut hasher = target.as_ref().map(|target| target.file.plan.hasher(head.chunk));
+        let mut left = head.length;
+        let mut is_same = false;
         let (mut came, mut reused) = (0, 0);
         while left > 0 {
             let mut piece = [0; PIECE_HEAD_BYTES];
@@ -106,16 +107,8 @@ impl Receiver<'_> {
                     if length != head.length {
                         return Err(protocol(copy::WireError("a chunk that is the same in part")));
                     }
-                    if let Some((file, _)) = &target {
-                        let inner = lock(&file.inner);
-                        let known = inner.base_hashes.binary_search_by_key(&head.chunk, |&(chunk, _)| chunk);
-                        same = Some(known.ok().map(|at| inner.base_hashes[at].1));
-                    }
+                    is_same = true;
                     reused += u64::from(length);
-                    // The part of an earlier attempt has it in place.
-                    if file.as_ref().is_some_and(|file| file.base != crate::destination::Base::Resume) {
-                        self.write(&mut target, |part| part.take(at, at + u64::from(length)))?;
-                    }
                     length
                 }
                 Piece::Abort => return Ok(()),
@@ -126,14 +119,17 @@ impl Receiver<'_> {
         }
         let mut tail: ChunkHash = [0; TAIL_BYTES];
         reader.read_exact(&mut tail)?;
-        let (Some((file, part)), Some(hasher)) = (target, hasher) else { return Ok(()) };
+        if head.length == 0 {
+            // An empty file has a part too.
+            self.write(&mut target, |_| Ok(()))?;
+        }
+        let (Some(Target { file, part }), Some(hasher)) = (target, hasher) else { return Ok(()) };
         drop(part);
-        let is_right = match same {
-            None => hasher.finish() == tail,
-            Some(known) => known == Some(tail),
-        };
-        if is_right {
-            super::count_came(self.session, came, reused);
+        if is_same {
+            return self.same(&file, head.chunk, tail, reused);
+        }
+        if hasher.finish() == tail {
+            super::state::count_came(self.session, came, reused);
             self.written(&file, head.chunk, tail, came);
         } else {
             self.damaged(&file, head.chunk);
@@ -141,11 +137,45 @@ impl Receiver<'_> {
         Ok(())
     }
 
+    /// The sender says that a chunk is as the base has it.
+    fn same(&self, file: &Arc<ReceiveFile>, chunk: u64, hash: ChunkHash, bytes: u64) -> io::Result<()> {
+        let is_pending = {
+            let mut inner = lock(&file.inner);
+            let known = inner.base_hashes.binary_search_by_key(&chunk, |&(chunk, _)| chunk);
+            if known.is_err() || inner.base_hashes[known.unwrap_or(0)].1 != hash {
+                return Err(protocol(copy::WireError("a chunk that is said to be the same, and is not")));
+            }
+            // Nothing differs so far: perhaps the file stays as it is.
+            let is_pending = inner.part.is_none() && !inner.is_gone;
+            if is_pending && inner.hashes.set(chunk, hash) {
+                inner.same.push((chunk, hash));
+            }
+            is_pending
+        };
+        super::state::count_came(self.session, 0, bytes);
+        if is_pending {
+            self.came(file, chunk);
+            self.check_whole(file);
+            return Ok(());
+        }
+        // The part of an earlier attempt has it in place.
+        if file.base != Base::Resume {
+            let begin = file.plan.begin(chunk);
+            let mut target = Some(Target { file: file.clone(), part: None });
+            self.write(&mut target, |part| part.take(begin, begin + bytes))?;
+            if target.is_none() {
+                return Ok(());
+            }
+        }
+        self.written(file, chunk, hash, 0);
+        Ok(())
+    }
+
     fn wait_for_room(&self) -> io::Result<()> {
         let mut commit = lock(&self.commit);
         // Parts that wait for nothing but data are no reason to wait.
         let is_pending =
-            |commit: &super::Commit| commit.is_busy || !commit.chunks.is_empty() || !commit.whole.is_empty();
+            |commit: &super::state::Commit| commit.is_busy || !commit.chunks.is_empty() || !commit.whole.is_empty();
         while (commit.bytes > DIRTY_BYTES || commit.open_parts > self.parts_max) && is_pending(&commit) {
             if self.session.is_over() {
                 return Err(io::Error::other("the copy is over"));
@@ -156,9 +186,9 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    fn begin_failed(&self, file: &ReceiveFile, fault: copy::FileFault) {
+    fn begin_failed(&self, file: &Arc<ReceiveFile>, fault: copy::FileFault) {
         // A full disk shows here too: the part's folder needs an inode.
-        let full = [libc::ENOSPC, libc::EDQUOT].map(|code| io::Error::from_raw_os_error(code));
+        let full = [libc::ENOSPC, libc::EDQUOT].map(io::Error::from_raw_os_error);
         match full.into_iter().find(|error| fault.reason.contains(&error.to_string())) {
             Some(error) => {
                 self.is_fatal(&error);
@@ -167,27 +197,47 @@ impl Receiver<'_> {
         }
     }
 
-    /// Writes to the part, if the chunk has one. A file that cannot be written is left out, and the stream goes on.
-    fn write(
-        &self,
-        target: &mut Option<(Arc<ReceiveFile>, Arc<Part>)>,
-        write: impl FnOnce(&Part) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let Some((_, part)) = target else { return Ok(()) };
-        let Err(error) = write(part) else { return Ok(()) };
+    /// Writes to the part, if the chunk still has a file. One that cannot be written is left out, and the stream goes on.
+    fn write(&self, target: &mut Option<Target>, write: impl FnOnce(&Part) -> io::Result<()>) -> io::Result<()> {
+        let Some(Target { file, part }) = target else { return Ok(()) };
+        if part.is_none() {
+            *part = match self.part(file) {
+                Ok(part) => part,
+                Err(fault) => {
+                    self.begin_failed(file, fault);
+                    None
+                }
+            };
+        }
+        // Begun anew meanwhile: nothing of this try is written over the next one.
+        let is_gone = lock(&file.inner).is_gone;
+        let Some(to) = part.as_ref().filter(|_| !is_gone) else {
+            *target = None;
+            return Ok(());
+        };
+        let Err(error) = write(to) else { return Ok(()) };
         if self.is_fatal(&error) {
             return Err(error);
         }
-        if let Some((file, part)) = target.take() {
+        if let Some(Target { file, part }) = target.take() {
             drop(part);
             self.unwritable(&file, FaultKind::Unwritable, error.to_string());
         }
         Ok(())
     }
 
-    /// A chunk is written and its hash is right: it goes to the next commit.
+    /// A wanted chunk has come.
+    fn came(&self, file: &ReceiveFile, chunk: u64) {
+        let mut state = lock(&self.state);
+        state.wanted_chunks = state.wanted_chunks.saturating_sub(1);
+        state.wanted_bytes = state.wanted_bytes.saturating_sub(file.plan.length(chunk));
+        if state.wanted_chunks == 0 {
+            self.commit_ready.notify_one();
+        }
+    }
+
+    /// A chunk is written and its hash is right.
     fn written(&self, file: &Arc<ReceiveFile>, chunk: u64, hash: ChunkHash, came: u64) {
-        let length = file.plan.length(chunk);
         {
             let mut inner = lock(&file.inner);
             if inner.is_gone || !inner.hashes.set(chunk, hash) {
@@ -195,21 +245,9 @@ impl Receiver<'_> {
             }
             inner.came += came;
         }
-        {
-            let mut state = lock(&self.state);
-            state.wanted_chunks = state.wanted_chunks.saturating_sub(1);
-            state.wanted_bytes = state.wanted_bytes.saturating_sub(length);
-        }
-        {
-            let mut commit = lock(&self.commit);
-            if commit.chunks.is_empty() {
-                commit.since_ns = path_net::monotonic_ns();
-            }
-            commit.bytes += length;
-            commit.chunks.push(Written { file: file.clone(), chunk, hash });
-        }
+        self.to_commit(file, chunk, hash);
+        self.came(file, chunk);
         self.check_whole(file);
-        self.commit_ready.notify_one();
     }
 
     /// A chunk is not what its hash says: it is asked for again.

@@ -1,8 +1,8 @@
-//! What the receiver says: chunks that it wants, entries that are concluded, streams that ended.
+//! Messages of the receiver: chunks that it wants, entries that are concluded, streams that ended.
 
-use super::{fault, SendEntry, Sender};
+use super::state::{fault, SendEntry, Sender};
 use crate::error::CopyError;
-use crate::session::{lock, Session};
+use crate::session::lock;
 use copy::{Action, EntryKind, FaultKind, FileFault, Message, Outcome, Task, Want, WantChunks, WireError};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Sender<'_> {
         }
         drop(state);
         if let Some(hash) = file_hash {
-            self.complete(entry, hash);
+            self.complete(entry, hash, None);
         }
     }
 
@@ -158,7 +158,7 @@ impl Sender<'_> {
                     rows.done(number, &entry.entry, entry.first.as_deref(), hash);
                 }
                 drop(state);
-                count_done(self.session, &entry.entry.kind, was_there);
+                self.session.count_done(&entry.entry.kind, was_there);
                 if let Some(reason) = metadata {
                     self.session.fault(fault(&entry.entry, FaultKind::Metadata, reason));
                 }
@@ -240,20 +240,6 @@ impl Sender<'_> {
                 journal.sync();
                 Ok(([0; 32], String::new()))
             }
-        }
-    }
-}
-
-/// Counts an entry that is at the destination.
-pub(crate) fn count_done(session: &Session, kind: &EntryKind, was_there: bool) {
-    let counters = &session.counters;
-    counters.entries.fetch_add(1, Relaxed);
-    if let EntryKind::File { size, .. } = kind {
-        counters.files_done.fetch_add(1, Relaxed);
-        counters.whole_bytes.fetch_add(*size, Relaxed);
-        if was_there {
-            counters.reused_bytes.fetch_add(*size, Relaxed);
-            counters.bytes_done.fetch_add(*size, Relaxed);
         }
     }
 }

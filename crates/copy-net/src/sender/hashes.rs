@@ -7,7 +7,7 @@ use copy::{whole_records, ChunkHash, FileKey, JournalIndex, Record};
 use std::path::PathBuf;
 
 /// See the module. A hash holds for the identity of the source that is in its key; a record that is lost costs a read.
-pub(super) struct HashJournal {
+pub(crate) struct HashJournal {
     file: JournalFile,
     index: JournalIndex,
     /// Not appended yet: by file, in the order they came.
@@ -44,7 +44,8 @@ impl HashJournal {
         }
         let mut records = Vec::new();
         for (key, chunks) in self.pending.drain(..) {
-            Record::Chunks { key, chunks }.encode(&mut records);
+            // Bytes are told by the receiver's journal.
+            Record::Chunks { key, bytes: 0, chunks }.encode(&mut records);
         }
         let _ = self.file.append(&records).and_then(|()| self.file.sync());
     }

@@ -1,6 +1,6 @@
 //! The walk over the sources: entries are announced as they are found, without waiting for answers.
 
-use super::{fault, without_extents, SendEntry, Sender, WINDOW};
+use super::state::{fault, without_extents, SendEntry, Sender, WINDOW};
 use crate::session::{lock, wait, GLANCE};
 use crate::source::SourceTree;
 use copy::{EntryKind, Event, FaultKind, Message, WireEntry, ENTRIES_MAX};

@@ -1,6 +1,6 @@
 //! A data stream of the sender: its thread reads chunks, hashes them and writes frames.
 
-use super::{fault, SendEntry, Sender, SentFrames};
+use super::state::{fault, SendEntry, Sender, SentFrames};
 use crate::links::StreamUser;
 use crate::session::{lock, wait, GLANCE};
 use crate::source::SourceFile;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Chunks of about so many bytes are taken from the queue at once.
 const TAKE_BYTES: u64 = 1 << 20;
 
-/// Why a chunk was not sent.
+/// Reason that a chunk was not sent.
 enum Failed {
     /// The path: the stream is lost.
     Stream(io::Error),
@@ -100,7 +100,7 @@ impl SendStream<'_, '_> {
                     return Ok(true);
                 }
             }
-            // What is buffered must not wait for more work.
+            // Buffered frames must not wait for more work.
             if !self.buffer.is_empty() {
                 drop(state);
                 self.flush()?;
@@ -123,7 +123,7 @@ impl SendStream<'_, '_> {
     fn run_task(&mut self, task: &Task) -> io::Result<()> {
         let Some(entry) = self.sender.entry(task.number, task.generation) else { return Ok(()) };
         match self.chunk(&entry, task) {
-            Ok(hash) => self.sender.hashed(&entry, task.chunk, hash),
+            Ok((hash, file)) => self.sender.hashed(&entry, task.chunk, hash, &file),
             Err(Failed::Stream(error)) => return Err(error),
             Err(Failed::Source(fault)) => self.sender.drop_entry(&entry, fault.kind, fault.reason),
             Err(Failed::Changed) => self.sender.changed(&entry),
@@ -131,7 +131,7 @@ impl SendStream<'_, '_> {
         Ok(())
     }
 
-    fn chunk(&mut self, entry: &Arc<SendEntry>, task: &Task) -> Result<ChunkHash, Failed> {
+    fn chunk(&mut self, entry: &Arc<SendEntry>, task: &Task) -> Result<(ChunkHash, Arc<SourceFile>), Failed> {
         let file = self.sender.open(entry).map_err(Failed::Source)?;
         if !self.sender.is_unchanged(entry, &file).map_err(Failed::Source)? {
             return Err(Failed::Changed);
@@ -154,7 +154,7 @@ impl SendStream<'_, '_> {
             Action::Send => self.send(entry, &file, task)?,
         };
         file.release(entry.plan.begin(task.chunk), entry.plan.begin(task.chunk) + entry.plan.length(task.chunk));
-        Ok(hash)
+        Ok((hash, file))
     }
 
     fn count_reused(&self, bytes: u64) {
@@ -339,7 +339,7 @@ fn read_failed(entry: &SendEntry, error: &io::Error) -> Failed {
     Failed::Source(fault(&entry.entry, FaultKind::Unreadable, error.to_string()))
 }
 
-/// What is at a place of a file, and how far.
+/// Content at a place of a file, and its length.
 enum Run {
     Data(u64),
     Zeros(u64),
