@@ -158,7 +158,7 @@ def big(site: Site) -> Path:
 def is_durable(site: Site) -> bool:
     """Return True once a part of the file is on the disk for good."""
     told = [json.loads(row["progress"]) for row in rows(site) if row["progress"]]
-    return any(one["durable_bytes"] for one in told)
+    return any(one["durable_bytes"] > 10**6 for one in told)
 
 
 def test_a_killed_daemon_goes_on_where_it_was(site: Site, daemon: Start, backup: Backup) -> None:
@@ -233,6 +233,7 @@ def test_a_window_ends_a_copy_and_the_next_one_goes_on(
     once(backup)
     (row,) = rows(site)
     ledger = Ledger(str(site.folder / "store.sqlite"), "dr")
-    assert [one["outcome"] for one in ledger.attempts(row["id"])] == ["window", "done"]
+    outcomes = [one["outcome"] for one in ledger.attempts(row["id"])]
+    assert outcomes[0] == "window" and outcomes[-1] == "done"
     ledger.close()
     assert row["attempts"] == 1 and row["sent_bytes"] >= 12_000_000
