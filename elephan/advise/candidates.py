@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elephan.advise.candidate import Candidate
+from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
 from elephan.advise.simulation import Path
 
-OPEN_WINDOW_BYTES = 1 << 30
-"""A window that bounds nothing: the largest of TCP (RFC 7323, 2.3)."""
 CONTROLS = ("cubic", "bbr", "storage_friendly", "ledbat_plus_plus")
 STREAMS = {
     "cubic": (4, 8, 16, 2, 1, 32, 6),

@@ -201,7 +201,7 @@ class _Outcome:
     """Time that was simulated, or until its end where that came first, s."""
     delivered_bytes: int
     left_bytes: int
-    """What had not arrived by then; 0: it ended."""
+    """Bytes that had not arrived by then; 0: it ended."""
     batches: tuple[float, ...] = ()
     """Rates in equal parts of the second half, byte/s."""
 
@@ -229,6 +229,11 @@ def forecast(
     """
     if not (path.rate_bps > 0 and path.rtt_s > 0):
         raise InputError(f"the path has {path.rate_bps:g} bit/s and {path.rtt_s:g} s: both above zero")
+    if file_set.files < 1 or file_set.bytes < 0 or not 0 <= file_set.changed <= 1:
+        told = f"{file_set.files} files of {file_set.bytes} B, of which {file_set.changed:g} changed"
+        raise InputError(f"{told}: a file at least, and a share from 0 to 1")
+    if candidate.streams < 1:
+        raise InputError(f"{candidate.streams} streams: at least 1")
     limits = ends or Ends()
     limit_bps = min((bound for bound in (rate_bps, candidate.pacing_bps) if bound is not None), default=None)
     copy = _workload(file_set, limits, limit_bps)
@@ -285,7 +290,10 @@ def _simulated(path: SimulatedPath, candidate: Candidate, copy: CopyWorkloadSpec
     while True:
         horizon = Horizon(0.0 if is_alone else max(12 * path.rtt_s, copy_s / 10), copy_s)
         spec = _spec(path, candidate, copy, horizon, seed)
-        result = native.simulate(json.dumps(spec))
+        try:
+            result = native.simulate(json.dumps(spec))
+        except ValueError as error:
+            raise InputError(f"the copy cannot be simulated: {error}") from None
         delivered = sum(
             int(cast(int, flow["delivered_bytes"]))
             for flow, of_spec in zip(result.flows, spec["flows"], strict=True)

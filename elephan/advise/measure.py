@@ -44,6 +44,8 @@ FLOWS_USUAL = 2.5
 """Number of long flows beside a copy where the tests cannot tell (docs/results/advice.md)."""
 LOSS_KNOWN = 5.0
 """High end of the line's loss, in times of the low one, up to which it tells how many flows it bounds."""
+FLOWS_UNKNOWN = (0.0, 1.0, 4.0)
+"""Their number, low, middle, high, where the available bandwidth was not measured."""
 DENSE_PPM = 900_000
 """Share of the line that the dense streams take, which tell a policer where its own test refuses."""
 DENSE_S = (0.25, 0.75)
@@ -276,6 +278,8 @@ def _facts(spent: Spent, rate: float) -> PathFacts:
         line_loss=loss if known[1] < LOSS_KNOWN * max(known[0], 1e-12) else 0.0,
         rtt_rises=rtt_max - rtt > 0.05 * rtt + 20 * 12_000 / rate,
     )
+    if available is None:
+        flows, of_flows = FLOWS_UNKNOWN[1], (FLOWS_UNKNOWN[0], FLOWS_UNKNOWN[2])
     ranges["competing_flows"] = of_flows
     policer = fact("policer_rate_bps", "policer", "policer_rate_bps")
     bucket = fact("policer_burst_bytes", "policer", "policer_burst_bytes")

@@ -24,7 +24,9 @@ def facts_text(facts: PathFacts) -> str:
     text = ", ".join(words[:-1]) + " and " + words[-1] + "."
     if facts.policer_rate_bps:
         text += f" A policer lets {rate(facts.policer_rate_bps)} through."
-    if facts.competing_flows > 0:
+    if "competing_bps" not in facts.ranges and facts.sources:
+        text += " How much others take is not known."
+    elif facts.competing_flows > 0:
         about = pluralize(max(1, round(facts.competing_flows)), "flow")
         text += f" Others take {rate(facts.competing_bps)}: about {about} that give way."
     elif facts.competing_bps > 0:

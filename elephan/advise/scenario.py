@@ -7,9 +7,6 @@ from elephan.advise.draws import middle
 from elephan.advise.facts import PathFacts
 from elephan.advise.simulation import FASTER, FRAME_BYTES, Path
 
-LARGEST_WINDOW_BYTES = 1_073_725_440
-"""Largest window of TCP (RFC 7323, 2.3)."""
-
 
 def scenario_of(facts: PathFacts, candidate: Candidate, duration_s: float = 30.0) -> str:
     """Return the path by its facts with its competing flows and the candidate's, TOML."""
@@ -30,7 +27,7 @@ def scenario_of(facts: PathFacts, candidate: Candidate, duration_s: float = 30.0
         lines += [f'congestion_control = "{control}"', ""]
     lines += ["[[flow]]", 'name = "copy"', 'from = "here"', 'to = "far"', f'congestion_control = "{candidate.control}"']
     lines.append(f"connections = {candidate.streams}")
-    lines.append(f'window = "{min(candidate.window_bytes, LARGEST_WINDOW_BYTES)}B"')
+    lines.append(f'window = "{candidate.window_bytes}B"')
     if candidate.pacing_bps is not None:
         load = f'load = "{candidate.pacing_bps}bit/s", frame = "{FRAME_BYTES}B"'
         lines.append(f'workload = {{ kind = "constant_rate", {load} }}')

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from elephan.advise.candidate import Candidate
+from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
 from elephan.core import native
 from elephan.run_spec.defaults import FORMAT, TRANSPORT
 from elephan.run_spec.types import BackgroundSpec, FlowSpec, LinkSpec, LossSpec, RunSpec, TransportSpec, WorkloadSpec
@@ -192,11 +192,9 @@ def _loss(path: Path) -> LossSpec:
     }
 
 
-def _transport(path: Path, control: str, window_bytes: int | None = None) -> TransportSpec:
-    made: TransportSpec = {**TRANSPORT, "congestion_control": control, "mtu_bytes": path.mtu_bytes}
-    if window_bytes is not None:
-        made["window_bytes"] = max(window_bytes, 4 * path.mtu_bytes)
-    return made
+def _transport(path: Path, control: str, window_bytes: int = OPEN_WINDOW_BYTES) -> TransportSpec:
+    window = max(window_bytes, 4 * path.mtu_bytes)
+    return {**TRANSPORT, "congestion_control": control, "mtu_bytes": path.mtu_bytes, "window_bytes": window}
 
 
 def _background(path: Path, policed: bool) -> list[BackgroundSpec]:

@@ -190,7 +190,8 @@ class JobTable(Table):
     what differs. `full`: each run makes a version of its own and sends all. `mirror`: the destination becomes what the
     sources are, removals included, without older versions."""
     sources: list[PlaceText] = setting(examples=[["/srv/data/"]])
-    """What is copied, all on one host. A folder whose path ends in a slash stands for what is in it, as with rsync."""
+    """Files and folders to copy, all on one host. A folder whose path ends in a slash stands for what is in it, as with
+    rsync."""
     destination: PlaceText = setting(examples=["nyc:/backup/data"])
     """Folder of the versions; of a mirror the copy itself, which may be a block device. Its parent has to be there."""
     every: Period | None = setting(None, examples=["2h"])

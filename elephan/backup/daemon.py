@@ -198,7 +198,7 @@ class Daemon:
             raise error
         self._say(f"{name}: {one_line(str(error))}")
         state.not_before_s = time.monotonic() + BUSY_S
-        # What it was to do is still to be done.
+        # Its work is still to be done.
         state.resumes = isinstance(error, Runs)
 
     def _send(self) -> None:

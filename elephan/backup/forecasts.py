@@ -154,7 +154,9 @@ class Played:
     first_s: float | None = None
     """Time from the start to the end of the first copy; None: it does not end in the time that was played."""
     rpo_s: float | None = None
-    """Greatest age of the newest complete copy after the first one; None: there is no second."""
+    """Greatest age of the newest complete copy, once there are two; None: there is no third."""
+    first_age_s: float | None = None
+    """Age of the first copy's data when the second is complete: a first copy of weeks is old when it is done."""
     runs: int = 0
     missed: int = 0
     """Due times that came while the run before was not done."""
@@ -278,7 +280,10 @@ def _end(job: _Job, now_s: float, start_s: float, zone: tzinfo | None) -> None:
     assert running is not None and job.due_s is not None, "it ends"
     if job.began:
         age_s = now_s - job.began[-1]
-        job.played.rpo_s = max(job.played.rpo_s or 0.0, age_s)
+        if job.played.first_s is not None and len(job.began) == 1:
+            job.played.first_age_s = age_s
+        else:
+            job.played.rpo_s = max(job.played.rpo_s or 0.0, age_s)
     if not job.has_copy:
         job.played.first_s = now_s - start_s
     job.began.append(running.begun_s)

@@ -15,6 +15,7 @@ from elephan.backup.timetable import least_rate
 from elephan.copy.api import Place, dry_run
 from elephan.errors import ElephanError
 from elephan.printable import one_line
+from elephan.units import duration
 
 
 @dataclass
@@ -41,6 +42,7 @@ class JobForecast:
             "run": None if self.run is None else self.run.as_json(),
             "restore": None if self.restore is None else self.restore.as_json(),
             "first_done_s": None if played is None else played.first_s,
+            "first_age_s": None if played is None else played.first_age_s,
             "rpo_s": None if played is None else played.rpo_s,
             "rpo_high_s": None if high is None else high.rpo_s,
             "rto_s": None if self.restore is None else self.restore.seconds,
@@ -145,6 +147,8 @@ def _note(one: JobForecast, played: Played | None, has_copy: bool) -> None:
     if not has_copy and played.first_s is None:
         one.notes.append("no first copy ends in the time that was simulated: give it more rate or more hours")
     elif played.rpo_s is None:
-        one.notes.append("no second copy ends in the time that was simulated: give it more rate or more hours")
+        one.notes.append("no third copy ends in the time that was simulated: give it more rate or more hours")
+    if played.first_age_s is not None and played.rpo_s is not None and played.first_age_s > 1.5 * played.rpo_s:
+        one.notes.append(f"until its second copy is complete, its data is up to {duration(played.first_age_s)} old")
     if played.missed:
         one.notes.append(f"{played.missed} of its times come while the run before is not done")

@@ -20,7 +20,7 @@ State = Literal["good", "running", "waiting", "failed", "late", "ended", "new"]
 LATE_S = 120.0
 """Time after which a job that was due and does not run counts as late, s."""
 QUIET_S = 120.0
-"""Age of a run's newest sign beyond which its program counts as gone, s: it writes progress every 2 s."""
+"""Age of a run's newest sign beyond which its program counts as gone, s: it writes progress each second."""
 COMPLETE = ("done", "faults")
 
 Row = dict[str, Any]

@@ -30,8 +30,10 @@ from elephan.units import pluralize
 
 Say = Callable[[str], None]
 
-PROGRESS_S = 2.0
+PROGRESS_S = 1.0
 """Least time between two writings of a run's progress, s."""
+PROGRESS = ("bytes_done", "bytes_total", "durable_bytes", "files_done", "files_total", "sent_bytes")
+"""Members of the event that a run's row keeps."""
 FAULTS_TOLD = 3
 """Entries that were not copied and are named in a run's line; the receipt has all."""
 
@@ -314,9 +316,7 @@ class Runner:
         now_s = time.monotonic()
         if now_s - self._progress_s < PROGRESS_S:
             return
-        told = {
-            name: event.get(name) for name in ("bytes_done", "bytes_total", "files_done", "files_total", "sent_bytes")
-        }
+        told = {name: event.get(name) for name in PROGRESS}
         told["seconds"] = self._moving_s()
         if self._rate is not None:
             told["rate_bps"] = 8 * (self._sent - self._rate[1]) / (now_s - self._rate[0])

@@ -78,7 +78,7 @@ class Data:
     first: str | None = None
     """All of it."""
     change: str | None = None
-    """What one run after the first sends."""
+    """Sent by one run after the first."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ MustStop = Callable[[], bool]
 
 @dataclass(frozen=True)
 class Found:
-    """What is at a destination."""
+    """A destination as it is."""
 
     path: str
     """Absolute, at the receiving host."""

@@ -216,9 +216,9 @@ def forecast(
     for one in found:
         for note in one.notes:
             emit(f"{one.job.name}: {note}")
-        for told in (one.first, one.run):
-            for sentence in told.explanation if told is not None else []:
-                emit(f"{one.job.name}: {sentence}")
+        told = [sentence for copy in (one.first, one.run) if copy is not None for sentence in copy.explanation]
+        for sentence in dict.fromkeys(told):
+            emit(f"{one.job.name}: {sentence}")
 
 
 @app.command()

@@ -249,7 +249,7 @@ def _copied(request: CopyRequest, *, json_: bool, detail: bool, quiet: bool) -> 
 
 
 class _Shown:
-    """What a person sees while a copy runs: on a terminal one line that changes, else a line now and then."""
+    """Progress for a person: on a terminal one line that changes, else a line now and then."""
 
     def __init__(self, progress: Progress, detail: bool, quiet: bool) -> None:
         self._progress = progress

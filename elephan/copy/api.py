@@ -129,7 +129,7 @@ class _Copy:
         self._file = state.unfinished() / f"{self.name}.json"
         self.advised: Advised | None = None
         self.settings: dict[str, Any] = {}
-        """What the advice has set, of this command or of an earlier one that was interrupted."""
+        """Settings of the advice, of this command or of an earlier one that was interrupted."""
         with suppress(ElephanError):
             self.settings = state.read(self._file).get("settings", {})
 
@@ -320,22 +320,40 @@ class _Copy:
 
 def dry_run(request: CopyRequest, wait_for_termination: WaitForTermination | None = None) -> dict[str, Any]:
     """Return what `copy` would do, without data sent: `copy`, `sources`, `destination`, `entries`, `files`, `bytes`,
-    `faults`, `faults_more`, `settings`, `notes`, and `forecast` where one can be made.
+    `faults`, `faults_more`, `settings`, `notes`, and with `request.auto` a `forecast`, for which the path is measured.
 
     Raises as `copy` does.
     """
     _check(request)
     spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
-    found = scanned(request.source_host, spec, wait_for_termination or _never)
+    wait = wait_for_termination or _never
+    found = scanned(request.source_host, spec, wait)
+    forecast, notes = _forecast(request, found, wait)
     return {
         "copy": name_of(request),
         "sources": [str(place) for place in request.sources],
         "destination": str(request.destination),
         **found,
         "settings": receipt.settings_of(request),
-        "forecast": None,
-        "notes": [],
+        "forecast": forecast,
+        "notes": notes,
     }
+
+
+def _forecast(
+    request: CopyRequest, found: dict[str, Any], wait: WaitForTermination
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the forecast where the path may be measured (`auto`), and what the advice says."""
+    if not request.auto or request.is_local or request.over_ssh or not found["files"]:
+        return None, []
+    from elephan.copy import auto
+
+    try:
+        with opened(request) as sides:
+            advised = auto.advised(request, sides, found["bytes"], wait, lambda _event: None)
+    except ElephanError as error:
+        return None, [f"no forecast: {error}"]
+    return auto.forecast_of(advised, found["files"], found["bytes"]), advised.lines()
 
 
 __all__ = ["CopyOutcome", "CopyRequest", "Place", "Watch", "copy", "dry_run"]

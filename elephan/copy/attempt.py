@@ -34,7 +34,7 @@ Wait = Callable[[float | None], bool]
 
 @dataclass
 class Steered:
-    """What a loop that steers may know of the attempt, and do."""
+    """Ends of an attempt, for a loop that steers."""
 
     ends: list[End]
 
@@ -47,7 +47,7 @@ class Steered:
 
 @dataclass
 class Attempt:
-    """What all ways of one attempt share, and what came of it."""
+    """One attempt, by whichever way its ends meet, and its result."""
 
     request: CopyRequest
     sides: Sides
@@ -162,7 +162,7 @@ class Attempt:
             "copy": self.copy,
             "options": {**request.options, **({"verify_read": True} if request.verify == "read" else {})},
         }
-        # What ssh encrypts, or what stays on this machine, is not encrypted once more.
+        # Data within ssh, or within this machine, is not encrypted once more.
         if request.transport == "quic" or not (request.plaintext or request.over_ssh or request.is_local):
             key = {"key": keys["key"]} if connection["side"] == "listen" else {}
             spec["tls"] = {"certificate": keys["certificate"], **key}

@@ -12,6 +12,7 @@ from elephan import units
 from elephan.advise.advice import Advice, advise
 from elephan.advise.candidates import CONTROLS
 from elephan.advise.facts import PathFacts
+from elephan.advise.forecast import FileSet, forecast
 from elephan.advise.measure import measured
 from elephan.advise.steering import Steerer
 from elephan.copy import control
@@ -34,12 +35,12 @@ Wait = Callable[[float | None], bool]
 
 @dataclass
 class Advised:
-    """What the advice made of a request."""
+    """A request with advice."""
 
     request: CopyRequest
     """With what the user has left open."""
     changes: dict[str, Any]
-    """What was left open, as the advice sets it."""
+    """Settings that the user has left open, as the advice sets them."""
     advice: Advice
     facts: PathFacts
 
@@ -89,11 +90,22 @@ def advised(
         changes["congestion_control"] = one.control
     if request.streams is None:
         changes["streams"] = one.streams
-    if request.window_bytes is None:
-        changes["window_bytes"] = one.window_bytes
+    if request.window_bytes is None and one.bound_bytes is not None:
+        changes["window_bytes"] = one.bound_bytes
     if request.rate_bps is None and one.pacing_bps is not None:
         changes["rate_bps"] = one.pacing_bps
     return Advised(dataclasses.replace(request, **changes), changes, found, facts)
+
+
+def forecast_of(found: Advised, files: int, total: int) -> dict[str, Any]:
+    """Return the forecast of a copy with the advised settings: `seconds` (low, middle, high), `goodput_bps`, `text`."""
+    limit = found.request.rate_bps
+    said = forecast(found.facts, found.advice.candidate, FileSet(files, total), rate_bps=limit)
+    return {
+        "seconds": [said.seconds_low, said.seconds, said.seconds_high],
+        "goodput_bps": said.goodput_bps,
+        "text": said.text(),
+    }
 
 
 @dataclass

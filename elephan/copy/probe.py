@@ -33,7 +33,7 @@ Wait = Callable[[float | None], bool]
 
 @dataclass(frozen=True)
 class Reflector:
-    """Where packets are answered."""
+    """Address that answers packets."""
 
     towards: str
     """Address and port."""

@@ -18,7 +18,7 @@ _REMOTE = re.compile(r"(?P<host>[^:/\[\]]+|[^:/\[\]]*\[[0-9A-Fa-f:.%]+\]):(?P<pa
 
 @dataclass(frozen=True)
 class Place:
-    """Where files are: a path of this machine (`host` is None), or of a host."""
+    """A path of this machine (`host` is None), or of a host."""
 
     host: str | None
     """Name in the book of hosts, or a destination of ssh(1)."""
@@ -83,7 +83,7 @@ class CopyRequest:
     plaintext: bool = False
     """No TLS on the data."""
     listen: Literal["auto", "local", "remote"] = "auto"
-    """Which side takes connections. Auto: the remote one first."""
+    """Side that takes connections. Auto: the remote one first."""
     patience_s: float = 3600.0
     """Time since the last byte that became durable in which a lost path is tried again, s."""
     verify: Literal["write", "read"] = "write"

@@ -28,7 +28,6 @@ class Progress:
         self._began_s = clock()
         self._seen: deque[tuple[float, int]] = deque()
         """Time and bytes done."""
-        self._first_bytes = 0
         self._complete = False
         self._last: dict[str, Any] = {}
 
@@ -36,7 +35,7 @@ class Progress:
         """Take an event."""
         match event["event"]:
             case "connected":
-                self._began_s, self._first_bytes = self._clock(), event["resumed_bytes"]
+                self._began_s = self._clock()
                 self._seen.clear()
             case "scanned":
                 self._complete = event["complete"]
@@ -129,7 +128,7 @@ def event_line(event: Mapping[str, Any]) -> str | None:
         case "fault":
             return f"not copied: {event['path']}: {event['reason']}"
         case "connected" if event["resumed_bytes"]:
-            return f"goes on: {units.size(event['resumed_bytes'])} are there already"
+            return "goes on where it stopped"
         case "advice":
             return "\n".join(event["lines"])
         case "decision":
@@ -204,6 +203,5 @@ def dry_run_lines(found: Mapping[str, Any]) -> list[str]:
     ]
     lines += [f"not readable: {fault['path']}: {fault['reason']}" for fault in found["faults"][:FAULTS_SHOWN]]
     if found.get("forecast") is not None:
-        low, middle, high = (units.duration(value) for value in found["forecast"]["seconds"])
-        lines.append(f"forecast: {middle} ({low} to {high})")
+        lines.append(found["forecast"]["text"])
     return [*lines, *found["notes"]]

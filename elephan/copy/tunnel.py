@@ -36,7 +36,7 @@ class Tunnel:
         self._lock = threading.Lock()
         self._is_closed = False
         self.fault: str | None = None
-        """What the first ssh that failed has said."""
+        """Error of the first ssh that failed."""
         threading.Thread(target=self._accept, name=f"elephan-{host.name}-tunnel", daemon=True).start()
 
     def _accept(self) -> None:

@@ -55,6 +55,9 @@ def fault_of(host: Host, code: int | None, said: str, machine: str = "", agents:
 def _of_ssh(host: Host, who: str, said: str, code: int | None) -> ElephanError:
     name = host.destination.rpartition("@")[2]
     if "Could not resolve hostname" in said:
+        if host.name == host.destination:
+            # Of the command line, not of the book.
+            return InputError(f"{name}: neither a host of elephan hosts list, nor one that ssh finds")
         return InputError(f"{who}: ssh finds no host {name}: correct it by elephan hosts remove {host.name} and add")
     if "IDENTIFICATION HAS CHANGED" in said:
         found = re.search(r"Offending \S+ key in (\S+)", said)

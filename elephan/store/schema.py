@@ -203,7 +203,7 @@ class BackupRunRow(Base):
     """The newest event `progress` of its copy, as JSON."""
     receipt: Mapped[str | None] = mapped_column(LongText)
     forecast: Mapped[str | None] = mapped_column(LongText)
-    """What was forecast before its first byte, and how that compares, as JSON."""
+    """Its forecast before the first byte, and how that compares, as JSON."""
     changed: Mapped[int] = mapped_column(BigInteger)
 
 

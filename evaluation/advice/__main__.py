@@ -74,7 +74,8 @@ def main() -> int:
     parser.add_argument("--fresh", type=int, metavar="N", help="with --page: the seed that was drawn at test time")
     options = parser.parse_args()
     if options.page:
-        page.write(options.seed, options.fresh, lambda seed: read(file_of(seed)))
+        kernel = [one for file in sorted(FOLDER.glob("kernel-*.jsonl")) for one in read(file)]
+        page.write(options.seed, options.fresh, lambda seed: read(file_of(seed)), kernel)
         return 0
     if options.kernel:
         from evaluation.advice import on_kernel

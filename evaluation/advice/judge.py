@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from elephan.advise.advice import advise
-from elephan.advise.candidate import Candidate
-from elephan.advise.candidates import OPEN_WINDOW_BYTES, candidates_of, ordinary, text_of
+from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
+from elephan.advise.candidates import candidates_of, ordinary, text_of
 from elephan.advise.harm import ORDINARY, Limit, excess_of, harm_of
 from elephan.advise.plan import plan_of
 from elephan.advise.simulation import Horizon, Path, simulate

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from elephan.units import pluralize
 from evaluation.advice.cells import DEAR
 from evaluation.markdown import fill, table
 from evaluation.parts import RESULTS, write_parts
@@ -156,7 +157,30 @@ def _cost(cells: Cells) -> str:
     )
 
 
-def write(seed: int, fresh: int | None, read: Callable[[int], list[dict[str, Any]]]) -> None:
+def _kernel(found: Cells) -> str:
+    cells = [one for one in found if "skipped" not in one]
+    if not cells:
+        return "None was run."
+    honoured = sum(not any(note.startswith("EMULATOR") for note in one["notes"]) for one in cells)
+    got = [(one["forecast_bps"], one["choices"]["advice"]["goodput_bps"]) for one in cells]
+    banded = sum(low <= value <= high for (low, _, high), value in got)
+    sentence = (
+        f"{pluralize(len(cells), 'path')} of seed 3, up to 200 Mbit/s; the emulator honoured {honoured} of them in "
+        f"every run. Goodput of the advice within its forecast's band: {banded}. Share: the advice's goodput, of the "
+        f"choice's."
+    )
+    rows = []
+    for name in ("next 1", "next 2", "next 3", "cubic x1", "cubic x4", "cubic x8", "cubic x16", "bbr x1"):
+        of = [one["choices"] for one in cells if name in one["choices"]]
+        if of:
+            shares = [one["advice"]["goodput_bps"] / max(1.0, one[name]["goodput_bps"]) for one in of]
+            rows.append([name, str(len(of)), ", ".join(f"{one:.2f}" for one in sorted(shares))])
+    return f"{fill(sentence)}\n\n{table(['choice', 'paths', 'shares'], rows)}"
+
+
+def write(
+    seed: int, fresh: int | None, read: Callable[[int], list[dict[str, Any]]], kernel: Sequence[dict[str, Any]]
+) -> None:
     """Write the parts of the page, and every cell beside it."""
     training = [{**one, "draw": seed} for one in read(seed)]
     drawn = [] if fresh is None else [{**one, "draw": fresh} for one in read(fresh)]
@@ -165,6 +189,7 @@ def write(seed: int, fresh: int | None, read: Callable[[int], list[dict[str, Any
         "totals": _totals(training, drawn),
         "classes": _classes(judged),
         "cost": _cost(judged),
+        "kernel": _kernel(kernel),
         "missed": _missed(judged),
     }
     write_parts(PAGE, COMMAND, texts)

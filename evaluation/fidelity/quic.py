@@ -1,7 +1,7 @@
 """`python -m evaluation.fidelity.quic`, as root: one C file in the simulator, in the kernel and under QUIC.
 
-Writes the tables of docs/results/quic.md; some twenty minutes. Runs of simulator and kernel are in the store of the
-harnesses; QUIC's are a line each of out/evaluation/quic.jsonl, which `--again` measures anew.
+Writes the table of docs/results/quic.md; some twenty minutes. Each run is a line of out/evaluation/quic.jsonl, so that
+one which was interrupted goes on; `--again` measures all anew.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,12 +122,14 @@ def tcp(runner: Runner, control: str, loss: str, backend: str) -> Seen:
     rows = results.series(0)
     times, windows = rows["time_s"].to_pylist(), rows["cwnd_packets"].to_pylist()
     late = [window for time_s, window in zip(times, windows, strict=True) if time_s >= WARMUP_S]
-    metrics = record.metrics
+    goodput_bps, lost = record.metrics["goodput_bps"], record.metrics["retransmitted_segments"]
+    assert goodput_bps is not None, "a flow has them"
+    assert lost is not None, "a flow has them"
     return Seen(
-        float(metrics["goodput_bps"]),
+        goodput_bps,
         percentiles(late),
         reductions(late),
-        int(metrics["retransmitted_segments"]),
+        int(lost),
         [note for note in record.notes if note.startswith("EMULATOR:")],
     )
 
@@ -167,24 +169,28 @@ def measure(runner: Runner, *, again: bool) -> dict[tuple[str, str], dict[str, S
     """Return each control's transfers by loss. Raises `InputError` where the machine lacks something."""
     if lacking := verify.lacks() or testbed.missing():
         raise InputError(lacking)
+    OUT.mkdir(parents=True, exist_ok=True)
     kept = OUT / "quic.jsonl"
     if again:
         kept.unlink(missing_ok=True)
     lines = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
-    measured = {(line["control"], line["loss"]): Seen.of_json(line["seen"]) for line in lines}
+    measured = {tuple(line["cell"]): Seen.of_json(line["seen"]) for line in lines}
     program = build()
-    found = {}
+    ways: dict[str, Callable[[str, str], Seen]] = {
+        "simulator": lambda control, loss: tcp(runner, control, loss, "sim"),
+        "kernel": lambda control, loss: tcp(runner, control, loss, "kernel"),
+        "QUIC": lambda control, loss: quic(program, control, loss),
+    }
+    found: dict[tuple[str, str], dict[str, Seen]] = {}
     for control in CONTROLS:
         for loss in LOSSES:
-            if (control, loss) not in measured:
-                seen = measured[control, loss] = quic(program, control, loss)
-                with kept.open("a", encoding="utf-8") as out:
-                    out.write(json.dumps({"control": control, "loss": loss, "seen": seen.as_json()}) + "\n")
-            found[control, loss] = {
-                "simulator": tcp(runner, control, loss, "sim"),
-                "kernel": tcp(runner, control, loss, "kernel"),
-                "QUIC": measured[control, loss],
-            }
+            for under, run in ways.items():
+                cell = (Path(control).name, loss, under)
+                if cell not in measured:
+                    measured[cell] = run(control, loss)
+                    with kept.open("a", encoding="utf-8") as out:
+                        out.write(json.dumps({"cell": cell, "seen": measured[cell].as_json()}) + "\n")
+                found.setdefault((control, loss), {})[under] = measured[cell]
     return found
 
 
@@ -206,7 +212,7 @@ def text(found: Mapping[tuple[str, str], Mapping[str, Seen]]) -> str:
     )
     parts = [fill(said), table(heads, rows)]
     if faults:
-        parts.append("\n".join(f"- {fault}" for fault in faults))
+        parts.append("\n".join(fill(f"- {fault}", "  ") for fault in faults))
     return "\n\n".join(parts)
 
 

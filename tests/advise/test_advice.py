@@ -10,8 +10,8 @@ import pytest
 
 from elephan import api
 from elephan.advise.advice import advise
-from elephan.advise.candidate import Candidate
-from elephan.advise.candidates import OPEN_WINDOW_BYTES, candidates_of, ordinary
+from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
+from elephan.advise.candidates import candidates_of, ordinary
 from elephan.advise.draws import drawn, middle
 from elephan.advise.facts import PathFacts
 from elephan.advise.harm import Limit, excess_of, harm_of

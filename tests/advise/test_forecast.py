@@ -106,3 +106,15 @@ def test_a_delta_takes_the_time_of_what_changed() -> None:
 def test_a_path_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match="both above zero"):
         forecast(PathFacts(rate_bps=0, rtt_s=0.02), FOUR, FileSet.of_text("1GB"))
+    with pytest.raises(InputError, match="a file at least"):
+        forecast(CLEAN, FOUR, FileSet(0, 0))
+    with pytest.raises(InputError, match="at least 1"):
+        forecast(CLEAN, Candidate("cubic", 0, 10**6), FileSet.of_text("1GB"))
+    with pytest.raises(InputError, match="cannot be simulated: .*cubik"):
+        forecast(CLEAN, Candidate("cubik", 1, 10**6), FileSet.of_text("1GB"))
+
+
+def test_an_empty_set_takes_its_messages_alone() -> None:
+    found = forecast(CLEAN, FOUR, FileSet(1, 0), budget_s=QUICK_S)
+    # A connection, five round trips before and two after, and half of one on the way.
+    assert 8 * 0.02 < found.seconds < 10 * 0.02 and found.goodput_bps == 0

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from elephan.advise.advice import Advice
-from elephan.advise.candidate import Candidate
-from elephan.advise.candidates import OPEN_WINDOW_BYTES, ordinary
+from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
+from elephan.advise.candidates import ordinary
 from elephan.advise.simulation import Horizon, Path, simulate
 from elephan.advise.steering import Decision, Limits, Steerer, limits_of
 

@@ -44,7 +44,7 @@ def test_a_first_copy_that_takes_days_has_one_run_for_all_times_that_it_misses()
     found = play(spec(job("records", Schedule(every_s=DAY))), takes(4.2 * DAY, HOUR), 0.0)["records"]
     assert found.first_s == pytest.approx(4.2 * DAY) and found.missed == 3
     # The time of the fourth day came during the first copy: its run follows at once, with data of then.
-    assert found.rpo_s == pytest.approx(4.2 * DAY + HOUR)
+    assert found.first_age_s == pytest.approx(4.2 * DAY + HOUR) and found.rpo_s == pytest.approx(DAY + HOUR)
 
 
 def test_outside_of_its_hours_a_job_waits() -> None:
@@ -54,7 +54,10 @@ def test_outside_of_its_hours_a_job_waits() -> None:
     assert found.first_s == pytest.approx(2 * DAY + 4 * HOUR)
     # Twice as fast without the limit of the day's window.
     slow = job("records", Schedule(every_s=DAY), Window(0, 12 * 60), Window(12 * 60, 24 * 60, rate_bps=50_000_000))
-    by_rate: Takes = lambda _, first, rate: told((12 * HOUR if first else 60.0) * (2 if rate else 1), rate or 100e6)  # noqa: E731
+
+    def by_rate(_: JobSpec, is_first: bool, rate_bps: int | None) -> CopyForecast:
+        return told((12 * HOUR if is_first else 60.0) * (2 if rate_bps else 1), rate_bps or 100e6)
+
     assert play(spec(slow), by_rate, 6 * HOUR, zone=UTC)["records"].first_s == pytest.approx(6 * HOUR + 12 * HOUR)
 
 

@@ -17,7 +17,7 @@ FILE = """name = "dr"
 name = "records"
 kind = "incremental"
 sources = ["/srv/records/"]
-destination = "/mnt/backup/records"
+destination = "/srv/disk/records"
 {when}
 [[job]]
 name = "volume"
@@ -42,7 +42,7 @@ def test_a_service_runs_all_jobs(file: Path, capsys: pytest.CaptureFixture[str])
     text = capsys.readouterr().out
     assert f"ExecStart=/usr/bin/env elephan backup {file} run --store /var/lib/elephan-backup-dr/results.sqlite" in text
     # The device of the second job is read there; the first one's versions are written.
-    assert "ReadWritePaths=/mnt/backup" in text and "PrivateDevices" not in text
+    assert "ReadWritePaths=/srv/disk" in text and "PrivateDevices" not in text
     assert "WantedBy=multi-user.target" in text
     systemd.verify("elephan-backup-dr.service", text)
 

@@ -23,7 +23,7 @@ Copy = Callable[..., Said]
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where receipts and journals of this test are."""
+    """Folder of this test's receipts and journals."""
     folder = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     return folder / "elephan"

@@ -62,6 +62,12 @@ def rows(file: Path) -> list[dict[str, Any]]:
         ledger.close()
 
 
+def is_durable(file: Path) -> bool:
+    """Return True once a part of the data is on the far disk for good."""
+    told = [json.loads(row["progress"]) for row in rows(file) if row["progress"]]
+    return any(one["durable_bytes"] > 10**6 for one in told)
+
+
 def test_versions_are_kept_and_removed_at_the_far_host_and_come_back(
     hosts: testbed.Hosts, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,12 +105,12 @@ def test_a_daemon_that_is_killed_goes_on_between_hosts(hosts: testbed.Hosts, fil
 
     first = start()
     try:
-        until(lambda: any(row["progress"] for row in rows(file)), 30)
+        until(lambda: is_durable(file), 90)
         first.send_signal(signal.SIGKILL)
         first.wait()
         second = start()
         try:
-            until(lambda: rows(file)[0]["state"] == "done", 40)
+            until(lambda: rows(file)[0]["state"] == "done", 90)
         finally:
             second.send_signal(signal.SIGTERM)
             second.wait()

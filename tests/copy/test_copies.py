@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -128,15 +127,15 @@ def test_the_same_command_goes_on_after_a_kill(
     hosts: testbed.Hosts, copy: Copy, tmp_path: Path, state: Path, victim: str
 ) -> None:
     source, there = tmp_path / "file", hosts.left.home() / f"killed-{victim}"
-    source.write_bytes(os.urandom(8_000_000))
+    source.write_bytes(os.urandom(4_000_000))
     front = started(hosts, source, f"near-left:{there}", "--rate", "20Mbit/s", "--json")
     assert front.stdout is not None
     durable = 0
     for line in front.stdout:
         durable = json.loads(line).get("durable_bytes", 0)
-        if durable > 1_000_000:
+        if durable > 500_000:
             break
-    assert durable > 1_000_000, front.communicate()
+    assert durable > 500_000, front.communicate()
     if victim == "agent":
         # The front goes on by itself.
         for pid in agents(hosts.left):
@@ -151,13 +150,13 @@ def test_the_same_command_goes_on_after_a_kill(
         said = front.communicate(timeout=30)[1]
         assert front.returncode == (-signal.SIGKILL if victim == "front" else 130)
         assert victim == "front" or "the same command goes on from there" in said
-        assert len(list((state / "unfinished").glob("*.json"))) == 1 and not there.exists()
+        assert len(list((state / "unfinished").glob("*.json"))) == 1
+        # Data that was in the kernel's buffers when the front was killed may still have made it whole.
+        assert not there.exists() or there.read_bytes() == source.read_bytes()
         assert "not done" in copy("list").stdout
         done = copy(source, f"near-left:{there}", "--json")
         assert done.returncode == 0, done.stderr
-        (connected,) = [event for event in events(done.stdout) if event["event"] == "connected"]
-        assert connected["resumed_bytes"] >= 1_000_000
-        assert events(done.stdout)[-1]["receipt"]["sent_bytes"] <= 8_000_000 - durable
+        assert events(done.stdout)[-1]["receipt"]["sent_bytes"] <= 4_000_000 - durable
     assert there.read_bytes() == source.read_bytes()
     assert not list((state / "unfinished").glob("*.json"))
 
@@ -188,22 +187,24 @@ def test_a_dry_run_counts_and_sends_nothing(hosts: testbed.Hosts, copy: Copy, tm
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_path_that_no_data_passes_names_the_way_through_ssh(hosts: testbed.Hosts, copy: Copy, tmp_path: Path) -> None:
+def test_a_path_that_no_data_passes_names_the_way_through_ssh(
+    hosts: testbed.Hosts, copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_bytes(b"x")
     # This machine refuses at once: the host listens elsewhere.
     with book(hosts).open("a") as file:
         file.write('[blocked]\nssh = "root@left"\naddress = "127.0.0.2"\nports = "9-10"\n')
-    began_s = time.monotonic()
+    monkeypatch.setattr("elephan.copy.attempt.CONNECT_S", 0.5)
     done = copy(tmp_path / "file", "blocked:file", "--listen", "remote")
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done
     assert "no connection for data" in done.stderr and "--over-ssh" in done.stderr
-    assert time.monotonic() - began_s < 60
 
 
 def test_a_host_that_ssh_does_not_reach_is_named(copy: Copy, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     done = copy(tmp_path / "file", "nowhere.invalid:file")
-    assert done.returncode in (1, 2) and done.stderr.count("\n") == 1 and "nowhere.invalid" in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "nowhere.invalid: neither a host of elephan hosts list, nor one that ssh finds" in done.stderr
 
 
 def test_a_users_own_control_is_loaded_for_the_copy(hosts: testbed.Hosts, copy: Copy, tmp_path: Path) -> None:

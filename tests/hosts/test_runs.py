@@ -257,3 +257,15 @@ def socket_in(namespace: str, address: str, ports: tuple[int, ...]) -> Iterator[
     finally:
         for one in held:
             one.close()
+
+
+def test_the_agents_carry_a_copy_of_files(hosts: testbed.Hosts, elephan: Elephan, tmp_path: Path) -> None:
+    more = """connections = 2
+workload = { kind = "copy", files = 20, size = "10kB", max = "30kB", more = [{ size = "500kB" }] }"""
+    file = scenario(tmp_path, more=more, duration="20s", stop="true")
+    done = elephan("run", file, "--on", "sim,hosts", "--hosts", "left,right", "--yes", "--json")
+    simulated, real = records(done)
+    for name in ("files", "file_bytes", "delivered_bytes"):
+        assert simulated["metrics"][name] == real["metrics"][name]
+    # Seven round trips of messages of 32 ms, and those of the data.
+    assert 0.22 < simulated["metrics"]["completion_s"] < 0.6 and real["metrics"]["completion_s"] > 0.22

@@ -144,7 +144,7 @@ ONE_KEY = [
     ),
     (
         "flow.workload={ kind = 'copy', size = '2kB', jobs = 3 }",
-        'flow.backup.workload: the time between two jobs, such as "2h"',
+        'flow.backup.workload.every: the time between two jobs, such as "2h"',
     ),
     (
         "flow.workload={ kind = 'copy', size = '2kB', every = '1h' }",

@@ -68,8 +68,8 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Makes the changes, tells of them, and undoes them after `stop`: for a copy, whose own agent has the user's rights
-    /// alone.
+    /// Makes the changes, tells of them, and undoes them after `stop`: for a copy, whose own agent has no rights beyond
+    /// its user's.
     ///
     /// # Errors
     /// One cannot be made, or undone.

@@ -43,7 +43,7 @@ impl Agent {
                 command
             }
         };
-        // What copies leave with their user.
+        // Folder of what copies leave with their user.
         command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the agent starts");
         let (stdin, stdout) = (process.stdin.take(), process.stdout.take().expect("it is a pipe"));

@@ -97,7 +97,9 @@ fn class(glob: &[u8], at: usize, byte: u8) -> Option<(bool, usize)> {
 /// Matches without recursion: after a mismatch the last "*" (or "**", which crosses "/") takes one byte more.
 fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut at, mut seen) = (0, 0);
-    let (mut star, mut wide): (Option<(usize, usize)>, Option<(usize, usize)>) = (None, None);
+    // Place in the pattern after the star, and in the text where it ends.
+    type Star = Option<(usize, usize)>;
+    let (mut star, mut wide): (Star, Star) = (None, None);
     loop {
         if glob[at..].starts_with(b"**") {
             at += 2;

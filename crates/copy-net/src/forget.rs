@@ -1,4 +1,4 @@
-//! What a copy that is given up has left at one end: journals, manifests and parts, removed.
+//! Removal of a copy that is given up, at one end: journals and parts.
 
 use crate::destination::{user_state_folder, Destination};
 use crate::error::{CopyError, ErrorKind};
@@ -6,6 +6,9 @@ use copy::{CopyOptions, SourcesShape};
 use std::fs;
 use std::io;
 use std::path::Path;
+
+/// Folder of the manifests of finished copies, below that of the copy.
+const MANIFESTS: &str = "manifests";
 
 /// Removes what copy `copy` has left at this end, below its destination too where that is here. Returns the bytes.
 ///
@@ -25,13 +28,23 @@ pub fn forget(copy: &str, destination: Option<&str>) -> Result<u64, CopyError> {
         destination.clear();
     }
     let own = user_state_folder()?.join(copy);
-    bytes += size_of(&own);
-    match fs::remove_dir_all(&own) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", own.display()) })
+    for entry in fs::read_dir(&own).into_iter().flatten().flatten() {
+        // Receipts of earlier copies are checked against these.
+        if entry.file_name() == MANIFESTS {
+            continue;
         }
-        _ => Ok(bytes),
+        let path = entry.path();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        bytes += if is_folder { size_of(&path) } else { entry.metadata().map_or(0, |metadata| metadata.len()) };
+        let removed = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", path.display()) }),
+        })?;
     }
+    // Not empty where there are manifests.
+    let _ = fs::remove_dir(&own);
+    Ok(bytes)
 }
 
 /// Bytes of the files in a folder; what cannot be looked at counts nothing.

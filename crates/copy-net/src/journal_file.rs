@@ -13,8 +13,8 @@ pub struct JournalFile {
 }
 
 impl JournalFile {
-    /// Opens or makes the journal and returns its whole records. `whole` counts bytes of whole records at the
-    /// beginning of its argument (length and CRC32C are checked by `copy`); the file is cut there.
+    /// Opens or makes the journal and returns its whole records. `whole` counts bytes of whole records at the beginning
+    /// of its argument (length and CRC32C are checked by `copy`); the file is cut there.
     ///
     /// # Errors
     /// Those of open(2), read(2), ftruncate(2), fsync(2).
@@ -25,7 +25,7 @@ impl JournalFile {
         file.read_to_end(&mut records)?;
         let end = whole(&records).min(records.len());
         if end < records.len() {
-            // What follows a torn record was never acknowledged: records are synced in order.
+            // A record after a torn one was never acknowledged: records are synced in order.
             file.set_len(end as u64)?;
             records.truncate(end);
         }

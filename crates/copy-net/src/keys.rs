@@ -6,7 +6,7 @@ use copy::hex;
 /// Name in the certificate. Nobody looks it up: the other end knows the certificate itself.
 const NAME: &str = "elephan-copy";
 
-/// What the front draws for a copy and hands over inside SSH; hex digits.
+/// Secrets that the front draws for a copy and hands over inside SSH; hex digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyKeys {
     /// `EndSpec::token`.

@@ -14,7 +14,8 @@ use std::time::Duration;
 /// Time for the last messages.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// Binds the port of the end that listens, on all addresses unless `spec.local` names one. Waits end when `over` is set.
+/// Binds the port of the end that listens, on all addresses unless `spec.local` names one. Waits end when `over` is
+/// set.
 ///
 /// # Errors
 /// `Input`: the control or the keys. `Port`: none is free. `Io`: this host refused.
@@ -45,7 +46,7 @@ pub(crate) fn listener(spec: &EndSpec, over: Arc<AtomicBool>) -> Result<Box<dyn 
     })
 }
 
-/// What the end that connects does for each stream. Waits end when `over` is set.
+/// Maker of the streams of the end that connects. Waits end when `over` is set.
 ///
 /// # Errors
 /// `Input`: the control, the keys or the peer.

@@ -1,4 +1,4 @@
-//! What a copy would send: its sources counted, and nothing read but metadata.
+//! Sources of a copy, counted: nothing is read but metadata.
 
 use crate::error::{CopyError, ErrorKind};
 use crate::source::SourceTree;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Faults that are listed; further ones are counted.
 const LISTED: usize = 10_000;
 
-/// What is counted.
+/// Sources to count.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScanSpec {
@@ -20,7 +20,7 @@ pub struct ScanSpec {
     pub options: CopyOptions,
 }
 
-/// What was found.
+/// Numbers of entries, files and bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scanned {
     /// Entries of all kinds.

@@ -23,7 +23,7 @@ const PIECE: usize = 1 << 20;
 /// Most threads that read and hash.
 const THREADS: usize = 8;
 
-/// What is checked.
+/// A side to check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifySpec {
@@ -42,7 +42,7 @@ pub struct VerifySpec {
     pub from_disk: bool,
 }
 
-/// What was found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     /// Rows of the manifest: files, folders, links and others.

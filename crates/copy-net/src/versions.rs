@@ -50,7 +50,7 @@ pub enum VersionsRequest {
         destination: String,
         /// Name of the version.
         version: String,
-        /// What the front wants to know later.
+        /// Facts for the front, which `Look` gives back.
         #[serde(default)]
         facts: Value,
     },
@@ -287,7 +287,8 @@ fn look(destination: &str, names: &[String]) -> Result<Value, CopyError> {
     let latest = place.latest();
     let path = &place.path;
     Ok(json!({
-        "path": path, "exists": true, "is_empty": is_empty, "versions": versions, "latest": latest, "kinds": kinds, "free_bytes": free,
+        "path": path, "exists": true, "is_empty": is_empty, "versions": versions, "latest": latest,
+        "kinds": kinds, "free_bytes": free,
     }))
 }
 

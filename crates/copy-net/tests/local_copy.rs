@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 pub const COPY: &str = "00112233445566778899aabbccddeeff";
 
-/// What happened.
+/// Result of a copy.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub entries: u64,

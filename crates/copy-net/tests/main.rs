@@ -2,10 +2,12 @@
 
 mod copies;
 mod destination;
+mod devices;
 mod ends;
 mod folders;
 mod interruptions;
 mod journal;
+mod kills;
 mod local_copy;
 mod power_cut;
 mod quic_copies;

@@ -115,8 +115,8 @@ impl Loss {
     }
 }
 
-/// Share of `sent` that the runs lost. The interval is that of the number of runs, which come by chance (Poisson, by the
-/// approximation of Wilson and Hilferty 1931); their lengths do not count as chance.
+/// Share of `sent` that the runs lost. The interval is that of the number of runs, which come by chance (Poisson, as
+/// Wilson and Hilferty 1931 approximate it); their lengths do not count as chance.
 fn share(quantity: &'static str, runs: &[Run], sent: u64) -> Estimate {
     let (events, lost) = (runs.len() as f64, runs.iter().map(|run| run.lost).sum::<u64>() as f64);
     let each = if events > 0.0 { lost / events } else { 1.0 } / sent.max(1) as f64;

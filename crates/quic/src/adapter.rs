@@ -19,10 +19,16 @@ const NS_PER_US: u64 = 1_000;
 const FLAG_DATA_ACKED: u32 = 0x04;
 const FLAG_ECE: u32 = 0x40;
 const FLAG_SND_UNA_ADVANCED: u32 = 0x400;
-/// Time for which pacing may fall behind and then catch up: ACKs come that late.
+/// Least time for which pacing may fall behind and then catch up: ACKs, and a busy host's threads, come that late.
 const PACING_SLACK_NS: u64 = 4_000_000;
-/// `pacing_status` where something below paces (Linux SK_PACING_FQ): quinn does, at 5/4 of a window per RTT.
+/// The same as a share of the RTT: a quarter bounds bursts to a third of the window; half where the algorithm's own
+/// rate is all that goes, so that lateness would lower the rate that it finds.
+const PACING_SLACK: u64 = 4;
+const OWN_RATE_SLACK: u64 = 2;
+/// `pacing_status` where something below paces (Linux SK_PACING_FQ).
 const PACED_BELOW: u8 = 2;
+/// A window that quinn's pacer does not pace (quinn-proto, Pacer::delay: beyond 2^32).
+const UNPACED: u64 = 1 << 40;
 /// quinn sends as many packets at once.
 const BURST_SEGMENTS: u64 = 10;
 
@@ -86,6 +92,8 @@ pub(crate) struct Adapter {
     limit: u64,
     /// Tokens, not the window, were missing since the last ACK.
     was_held: bool,
+    /// Questions for the window since the last event.
+    asked: u32,
 }
 
 impl Adapter {
@@ -122,6 +130,7 @@ impl Adapter {
             refilled_ns: CLOCK_START_NS,
             limit: u64::MAX,
             was_held: false,
+            asked: 0,
         }
     }
 
@@ -143,7 +152,7 @@ impl Adapter {
         self.finish_ack();
         // ACKs alone are not congestion controlled (RFC 9002, 7), and quinn does not tell them apart. A little data
         // taken for one is made up for by the next ACK.
-        if bytes < self.mtu / 4 {
+        if bytes < self.mtu / 3 {
             return;
         }
         let now_ns = self.set_now(now_ns);
@@ -210,6 +219,7 @@ impl Adapter {
     /// The ACK is at its end; `in_flight`: bytes after it.
     pub fn handle_end_acks(&mut self, in_flight: u64, app_limited: bool) {
         self.in_flight = in_flight;
+        self.asked = 0;
         if self.ack.bytes > 0 {
             self.ack.in_flight_after = in_flight;
             self.ack.app_limited = app_limited;
@@ -290,37 +300,59 @@ impl Adapter {
         self.limit = bytes_per_s;
     }
 
-    /// Rate at which tokens come, bytes/s: the algorithm's, if it sets one itself, and the user's limit.
+    /// Rate at which tokens come, bytes/s: the algorithm's or, for one that sets none, Linux's rule for its window; and
+    /// the user's limit.
     fn token_rate(&self) -> Option<u64> {
-        let own = if self.cc.has_cong_control() { self.cc.sock().pacing_rate } else { u64::MAX };
-        let rate = own.min(self.limit);
+        let rate = self.cc.sock().pacing_rate.min(self.limit);
         (rate != u64::MAX && rate != 0).then_some(rate)
     }
 
-    /// Pacing holds the next packet back. It is asked again at the next ACK: quinn has no timer for it.
-    pub fn is_held(&mut self) -> bool {
+    /// The answer to quinn, which asks twice per packet: whether what is in flight leaves room below this, and then for
+    /// its own pacer, which is to do nothing. Events begin a new count.
+    pub fn answer(&mut self) -> u64 {
+        let built = u64::from(self.asked / 2) * self.mtu;
+        let is_for_pacer = self.asked % 2 == 1;
+        self.asked += 1;
+        if self.is_held(built) {
+            return 1;
+        }
+        let window = self.window_bytes();
+        if is_for_pacer && self.in_flight + built + self.mtu <= window {
+            return UNPACED;
+        }
+        // quinn sends while what is in flight with one packet more is below the window, not at it.
+        window + 1
+    }
+
+    /// Pacing holds the next packet back, after `built` bytes that are not told as sent yet. It is asked again at the
+    /// next ACK: quinn has no timer for it.
+    fn is_held(&mut self, built: u64) -> bool {
         let Some(rate) = self.token_rate() else { return false };
         // With less in flight no ACK may come that would ask again.
-        if self.in_flight < u64::from(MINIMUM_WINDOW) * self.mtu {
+        if self.in_flight + built < u64::from(MINIMUM_WINDOW) * self.mtu {
             return false;
         }
         self.refill(rate);
-        let held = self.tokens <= 0;
-        self.was_held |= held;
+        let held = self.tokens <= built as i64;
+        // Linux's rule for the window is above what the window gives: it does not limit the sender (RFC 9002, 7.8).
+        self.was_held |= held && (self.cc.has_cong_control() || rate == self.limit);
         held
     }
 
     fn refill(&mut self, rate: u64) {
         let elapsed = self.now_ns.saturating_sub(self.refilled_ns);
-        let slack = (u128::from(rate) * u128::from(PACING_SLACK_NS) / 1_000_000_000) as i64;
-        let most = slack.max((BURST_SEGMENTS * self.mtu) as i64);
-        let more = u128::from(rate) * u128::from(elapsed) / 1_000_000_000;
-        self.tokens = self.tokens.saturating_add(i64::try_from(more).unwrap_or(i64::MAX)).min(most);
+        let rtt_ns = u64::from(self.cc.sock().srtt_us >> 3) * NS_PER_US;
+        let share = if self.cc.has_cong_control() { OWN_RATE_SLACK } else { PACING_SLACK };
+        let slack_ns = PACING_SLACK_NS.max(rtt_ns / share);
+        let tokens = |ns: u64| i64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(i64::MAX);
+        let most = tokens(slack_ns).max((BURST_SEGMENTS * self.mtu) as i64);
+        self.tokens = self.tokens.saturating_add(tokens(elapsed)).min(most);
         self.refilled_ns = self.now_ns;
     }
 
     /// Moves the clock on; returns it.
     fn set_now(&mut self, now_ns: u64) -> u64 {
+        self.asked = 0;
         self.now_ns = self.now_ns.max(CLOCK_START_NS + now_ns);
         self.cc.sock_mut().tcp_mstamp_us = self.now_ns / NS_PER_US;
         self.now_ns

@@ -154,11 +154,7 @@ impl QuinnController for Connected {
         shown.state.store(s.ca_state, Ordering::Relaxed);
         let limit = self.shown.limit.load(Ordering::Relaxed);
         adapter.set_limit(if limit == 0 { u64::MAX } else { limit });
-        if adapter.is_held() {
-            return 1;
-        }
-        // quinn sends while what is in flight with one packet more is below the window, not at it.
-        window + 1
+        adapter.answer()
     }
 
     fn metrics(&self) -> ControllerMetrics {

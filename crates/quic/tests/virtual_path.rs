@@ -35,6 +35,8 @@ pub struct Path {
     /// Probability of loss in 10^-12.
     pub loss_e12: u64,
     pub seed: u64,
+    /// QUIC's ends look at arrivals and timers so seldom, ns: as threads of a busy host.
+    pub looks_ns: u64,
 }
 
 /// The sender at one moment.
@@ -241,7 +243,9 @@ pub fn quic_bulk(algorithm: &Algorithm, path: &Path, seconds: u64) -> Transfer {
             samples.push(Sample { cwnd: shown.window() as f64 / f64::from(PAYLOAD), received });
         }
         let timers = [client.due(), server.due()].into_iter().flatten().map(to_ns).min().unwrap_or(u64::MAX);
-        ns = lines.due().min(timers).min(samples.len() as u64 * SAMPLE_NS).max(ns + 1);
+        let sample_ns = samples.len() as u64 * SAMPLE_NS;
+        let next = lines.due().min(timers).min(sample_ns).next_multiple_of(path.looks_ns);
+        ns = next.min(sample_ns).max(ns + 1);
     }
     let lost = client.connection.expect("connected").1.stats().path.lost_packets;
     Transfer { samples, lost, dropped: lines.forward.stats().dropped() }

@@ -9,7 +9,7 @@ const START: usize = 2;
 
 /// 10 Mbit/s, 40 ms, a queue of one BDP.
 fn path(loss_e12: u64) -> Path {
-    Path { rate: Rate(10_000_000), rtt: Span::from_millis(40), queue_bytes: 50_000, loss_e12, seed: 5 }
+    Path { rate: Rate(10_000_000), rtt: Span::from_millis(40), queue_bytes: 50_000, loss_e12, seed: 5, looks_ns: 1 }
 }
 
 /// Goodput and mean window of every built-in control are those of TCP, within these shares.
@@ -24,7 +24,7 @@ fn all_alike(path: &Path, goodput: f64, window: f64) {
         // FAST fills the short queue to its end on one and not quite on the other.
         let window = if name == "fast" { 2.0 * window } else { window };
         assert!(by_window < window, "{name}: window {:.1} % apart", by_window * 100.0);
-        // What was dropped last is not judged yet.
+        // Packets that were dropped last are not judged yet.
         assert!(quic.lost <= quic.dropped, "{name}: QUIC took for lost what arrived");
     }
 }
@@ -61,4 +61,15 @@ fn renos_sawtooth_is_that_of_tcp() {
     let period = |at: &[f64]| (at[at.len() - 1] - at[0]) / (at.len() - 1) as f64;
     let (quic, tcp) = (period(&quic), period(&tcp));
     assert!((quic / tcp - 1.0).abs() < 0.1, "a period of {quic:.2} s, and of {tcp:.2} s under TCP");
+}
+
+#[test]
+fn a_busy_host_costs_little() {
+    // Its threads look at the socket and at timers every 8 ms, a fifth of the RTT.
+    let path = Path { looks_ns: 8_000_000, ..path(0) };
+    for name in ["cubic", "storage_friendly", "bbr"] {
+        let control = congestion::find(name).expect("built in");
+        let goodput = quic_bulk(&control, &path, SECONDS as u64).goodput(START, SECONDS);
+        assert!(goodput > 0.85 * path.rate.0 as f64, "{name}: {:.2} Mbit/s", goodput / 1e6);
+    }
 }

@@ -29,6 +29,7 @@ mod blocks;
 pub mod config;
 mod consts;
 mod endpoint;
+mod pacing;
 mod ranges;
 mod recovery;
 mod rtt;
@@ -36,7 +37,8 @@ mod scoreboard;
 pub mod segment;
 mod stats;
 
-pub use endpoint::{pacing_rate, CwndReduction, Endpoint, State, Train};
+pub use endpoint::{CwndReduction, Endpoint, State, Train};
+pub use pacing::pacing_rate;
 pub use recovery::{prr_window, PrrStep};
 pub use rtt::RttEstimator;
 pub use stats::Stats;

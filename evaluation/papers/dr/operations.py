@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
 from elephan.record import Record
-from elephan.run_spec.quantities import given
 from elephan.units import duration
 
 from .transfers import LINE_BPS, POLICED, READINGS, STATED
@@ -54,9 +53,11 @@ def reading(record: Record) -> str:
 
 
 def seconds_of(record: Record) -> float:
-    """Return how long a run's copy takes, or the longest of its jobs, s. Raises KeyError where it did not end."""
+    """Return how long a run's copy takes, or the longest of its jobs, s. Raises KeyError: it has no such time."""
     metrics = record.metrics
-    return float(given(metrics["job_max_s"] if operation(record) == MIRROR else metrics["completion_s"]))
+    seconds = metrics["job_max_s" if operation(record) == MIRROR else "completion_s"]
+    assert seconds is not None, "it ended"
+    return float(seconds)
 
 
 def within(attempts: int, outages: float) -> float:
@@ -105,7 +106,7 @@ def operations(results: PaperResults) -> Evaluation:
         "mirror_h": max(seconds for (_, what), seconds in tuned.items() if what == MIRROR) / 3600,
         "two_hours_h": 2.0,
         "day_h": 24.0,
-        "late_jobs": float(sum(int(given(record.metrics["late_jobs"])) for record in mirrors)),
+        "late_jobs": float(sum(record.metrics["late_jobs"] or 0 for record in mirrors)),
         "line_share": 2e12 * 8 / tuned[STATED, FIRST] / LINE_BPS,
         "outages_per_job": outages_for(PAPER_SHARE, ATTEMPTS),
     }

@@ -106,7 +106,7 @@ def ends(made: Bench, laid: Laid, limit_s: float, row: Row, options: Mapping[str
     said = subprocess.run([ENDS, "--keys"], capture_output=True, text=True, check=True, env=made.environment)
     keys = json.loads(said.stdout)
     transport: dict[str, Any] = {"kind": options.get("transport", "tcp")}
-    if "cc" in options and transport["kind"] == "quic":
+    if "cc" in options:
         transport["congestion_control"] = options["cc"]
     plain = "plaintext" in flags
     both = {

@@ -26,13 +26,15 @@ DRAWN = (
 LEAST_LOSS = 1e-6
 """Place of no loss on an axis of logarithms."""
 
+PICTURED = "![Goodput against loss, of programs that copy one file](../img/copy.png)"
+
 TEXT = """# How fast is a copy, beside what people use?
 
 <!-- Written by `python -m evaluation.performance.copy`; do not edit. -->
 
 {lead}
 
-![Goodput against loss, of programs that copy one file](../img/copy.png)
+{picture}
 
 {circumstances}
 
@@ -68,13 +70,14 @@ def write(rows: Sequence[Row]) -> None:
     cells = cells_of(rows, TURNS)
     write_atomically(PAGE, text_of(cells).encode())
     ink = Ink(themed=False)
-    PICTURE.write_bytes(rendered(lambda all_: draw(all_, ink, cells), ink, "png", (7.4, 4.2)))
-    print(f"{PAGE.relative_to(ROOT)}, {PICTURE.relative_to(ROOT)}")
+    if Measured(cells).lines:
+        PICTURE.write_bytes(rendered(lambda all_: draw(all_, ink, cells), ink, "png", (7.4, 4.2)))
+    print(PAGE.relative_to(ROOT))
 
 
 def text_of(cells: Mapping[Key, Cell]) -> str:
     """Return the page."""
-    judged = targets(cells)
+    measured, judged = Measured(cells), targets(cells)
     rows = [row for cell in cells.values() for row in cell.rows]
     met = sum(target.verdict == "met" for target in judged)
     open_ = sum(target.verdict == "not measured" for target in judged)
@@ -84,6 +87,7 @@ def text_of(cells: Mapping[Key, Cell]) -> str:
     return filled(
         TEXT.format(
             lead=lead,
+            picture=PICTURED if measured.lines else "No program is measured yet.",
             circumstances=circumstances(COMMAND),
             turns=TURNS,
             runs=len(rows),

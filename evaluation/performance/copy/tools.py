@@ -255,6 +255,10 @@ TOOLS = {
         Tool("engine-1", "elephan's ends alone, TCP cubic, 1 stream", _ALL, engine({"streams": "1"})),
         Tool("engine-8", "elephan's ends alone, TCP cubic, 8 streams", _ALL, engine({"streams": "8"}), streams=8),
         Tool(
+            "engine-bbr-8", "elephan's ends alone, TCP with Linux's bbr", _ALL, engine({"streams": "8", "cc": "bbr"}),
+            streams=8,
+        ),  # fmt: skip
+        Tool(
             "engine-8-plaintext", "elephan's ends alone, plaintext", _ALL, engine({"streams": "8"}, "plaintext"),
             streams=8,
         ),  # fmt: skip

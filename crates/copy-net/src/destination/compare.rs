@@ -1,4 +1,4 @@
-//! What stands at an entry's name, compared with the entry.
+//! Comparison of an entry with its name at the destination.
 
 use super::durable::gone;
 use super::metadata::stamp;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What stands at an entry's name.
+/// Result of a look at an entry's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Nothing, or something of another kind, which [`Destination::finish`] and [`Destination::make`] replace.
@@ -78,7 +78,7 @@ impl Found {
 }
 
 impl Destination {
-    /// What stands at the entry's name. Call it for each entry of the sources: `mirror` keeps those alone. `first`: path
+    /// Looks at the entry's name. Call it for each entry of the sources: `mirror` keeps those alone. `first`: path
     /// of the entry that a hard link leads to; ask for a link when that entry is finished.
     ///
     /// # Errors

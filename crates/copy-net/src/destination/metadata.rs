@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What of the metadata is copied.
+/// Choice of the metadata that are copied.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     owners: bool,
@@ -76,7 +76,8 @@ impl Rules {
     }
 }
 
-/// Permission bits for a file that has these owners: without set-user-ID and set-group-ID, unless they are the source's.
+/// Permission bits for a file that has these owners: without set-user-ID and set-group-ID, unless they are the
+/// source's.
 fn mode(entry: &Entry, uid: u32, gid: u32) -> u32 {
     let folder = matches!(entry.kind, EntryKind::Folder);
     match (uid, gid) == (entry.uid, entry.gid) || folder {

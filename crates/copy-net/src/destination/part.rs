@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes copied at once where the kernel does not copy between files, and of zeros where it makes no holes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Where the content of a part comes from before the first chunk is written.
+/// Origin of a part's content before the first chunk is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// Nowhere: holes.
@@ -43,7 +43,7 @@ pub struct Part {
     pub(super) home: Home,
     /// Its own name at home.
     pub(super) name: Vec<u8>,
-    /// Where it goes, below the destination.
+    /// Its path below the destination.
     pub(super) path: Vec<Vec<u8>>,
     pub(super) resumed: bool,
     pub(super) base: Option<File>,
@@ -82,8 +82,8 @@ impl Part {
         self.file.read_exact_at(buffer, offset)
     }
 
-    /// Takes [begin, end) over from the base, in the kernel (nothing to do after a reflink, and for a device). Only with
-    /// `Base::Existing` or `Base::Older`, or a part resumed where there is such a base.
+    /// Takes [begin, end) over from the base, in the kernel (nothing to do after a reflink, and for a device). Only
+    /// with `Base::Existing` or `Base::Older`, or a part resumed where there is such a base.
     ///
     /// # Errors
     /// Those of copy_file_range(2); `UnexpectedEof` where the base is shorter.
@@ -180,8 +180,8 @@ impl Part {
         Ok(())
     }
 
-    /// Drops the pages of [begin, end) from the page cache: after [`super::Destination::sync`], to leave room for others,
-    /// and before `verify_read`, so that the disk is read.
+    /// Drops the pages of [begin, end) from the page cache: after [`super::Destination::sync`], to leave room for
+    /// others, and before `verify_read`, so that the disk is read.
     pub fn release(&self, begin: u64, end: u64) {
         drop_pages(self.file.as_fd(), begin, end);
     }

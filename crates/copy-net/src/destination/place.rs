@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Where entries go.
+/// Place that entries go to.
 pub(super) enum Place {
     /// Below a folder. `name`: the only entry takes this name, whatever it is called at the source.
     Folder { root: Beneath, path: PathBuf, name: Option<Vec<u8>> },

@@ -117,7 +117,7 @@ impl Destination {
         }
     }
 
-    /// Where a part lies whose file goes to `folder`, and that place opened.
+    /// Place of parts whose files go to `folder`, and that place opened.
     pub(super) fn home(&self, folder: &[Vec<u8>]) -> io::Result<(Home, OwnedFd)> {
         let Place::Folder { root, .. } = &self.place else { return Err(io::ErrorKind::InvalidInput.into()) };
         let fd = root.folder(folder)?;

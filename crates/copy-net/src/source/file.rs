@@ -132,7 +132,7 @@ impl SourceFile {
         self.file.read_exact_at(buffer, offset)
     }
 
-    /// Which file this is, and when it changed last.
+    /// The file's identity as it is now.
     ///
     /// # Errors
     /// Those of fstat(2).

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Stat};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// What an entry's reading needs.
+/// Choice of what is read.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) xattrs: bool,

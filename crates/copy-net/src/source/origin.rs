@@ -65,7 +65,7 @@ impl Origin {
         Ok(Origin { root, strip: 1, lead: Some(lead), path: vec![name], kind })
     }
 
-    /// Where an entry is below `root`.
+    /// Path of an entry below `root`.
     pub(super) fn below(&self, path: &[Vec<u8>]) -> Vec<Vec<u8>> {
         match &self.lead {
             Some(lead) => vec![lead.clone()],

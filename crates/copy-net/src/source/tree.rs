@@ -36,7 +36,7 @@ pub struct SourceTree {
     number: u64,
     /// Files with more than one name, by device and inode.
     linked: BTreeMap<(u64, u64), FirstName>,
-    /// Where the last hard link leads.
+    /// First name of the last hard link.
     last_link: Option<FirstName>,
     /// Names directly below the destination, where sources could clash.
     tops: BTreeSet<Vec<u8>>,
@@ -87,7 +87,7 @@ impl SourceTree {
         })
     }
 
-    /// What the sources are together; the receiver needs it for [`crate::Destination::open`].
+    /// Shape of the sources together; the receiver needs it for [`crate::Destination::open`].
     pub fn shape(&self) -> SourcesShape {
         match self.files.origins() {
             [one] if one.is_device() => SourcesShape::OneDevice,

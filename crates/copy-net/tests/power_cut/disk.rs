@@ -1,9 +1,10 @@
-//! A file system in memory that keeps what is synced apart from what is only written, and forgets the rest at a power cut.
+//! A file system in memory that keeps what is synced apart from what is only written, and forgets the rest at a power
+//! cut.
 //!
-//! It promises as little as POSIX does: fsync(2) of a file makes its content durable but not its name, fsync of a folder
-//! makes names durable but no content, fdatasync leaves metadata out. A rename is one step, as on every journaling file
-//! system. At a cut each sector, each size, each file's metadata and each name that was not synced is kept or not by
-//! chance.
+//! It promises as little as POSIX does: fsync(2) of a file makes its content durable but not its name, fsync of a
+//! folder makes names durable but no content, fdatasync leaves metadata out. A rename is one step, as on every
+//! journaling file system. At a cut each sector, each size, each file's metadata and each name that was not synced is
+//! kept or not by chance.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -362,7 +363,7 @@ impl Disk {
     }
 }
 
-/// What comes to the disk of a new inode with its name alone: of a file nothing but that it is there.
+/// A new inode that comes to the disk with its name alone: of a file, no content.
 fn born(live: &Node) -> Node {
     let is_file = live.meta.mode & libc::S_IFMT == libc::S_IFREG;
     let meta = Meta { xattrs: BTreeMap::new(), modified_ns: 0, ..live.meta.clone() };

@@ -13,8 +13,6 @@ pub struct Ends {
     pub receiver: Result<EndReport, CopyError>,
     /// Bytes that the sender was told to be durable, at last.
     pub acknowledged: u64,
-    /// Bytes that the receiver had from earlier attempts.
-    pub resumed: u64,
 }
 
 /// Points the states that outlive a copy below the target's temporary folder.
@@ -55,20 +53,23 @@ pub fn spec(role: Role, side: Side, copy: &str, options: &CopyOptions) -> EndSpe
     }
 }
 
-/// One attempt. `watch` is asked with each of the sender's events whether to stop.
+/// One attempt. `tune` changes both specifications; `watch` is asked with each of the sender's events whether to stop.
 pub fn attempt(
     sources: &[String],
     destination: &str,
     copy: &str,
     options: &CopyOptions,
+    tune: &dyn Fn(&mut EndSpec),
     watch: &(dyn Fn(&Event) -> bool + Sync),
 ) -> Ends {
     own_state_home();
-    let receive =
+    let mut receive =
         EndSpec { destination: Some(destination.to_owned()), ..spec(Role::Receive, Side::Listen, copy, options) };
-    let send = EndSpec { sources: sources.to_vec(), ..spec(Role::Send, Side::Connect, copy, options) };
+    let mut send = EndSpec { sources: sources.to_vec(), ..spec(Role::Send, Side::Connect, copy, options) };
+    tune(&mut receive);
+    tune(&mut send);
     let (ports, port) = channel();
-    let (mut acknowledged, mut resumed) = (0, 0);
+    let mut acknowledged = 0;
     let (sender_control, receiver_control) = (Control::default(), Control::default());
     let (sender, receiver) = std::thread::scope(|scope| {
         let receiver = scope.spawn(|| {
@@ -80,10 +81,8 @@ pub fn attempt(
         });
         let sender = match port.recv_timeout(std::time::Duration::from_secs(10)) {
             Ok(port) => run_end(&EndSpec { port, ..send.clone() }, &sender_control, &mut |event| {
-                match &event {
-                    Event::Progress { durable_bytes, .. } => acknowledged = *durable_bytes,
-                    Event::Connected { resumed_bytes, .. } => resumed = *resumed_bytes,
-                    _ => {}
+                if let Event::Progress { durable_bytes, .. } = &event {
+                    acknowledged = *durable_bytes;
                 }
                 if watch(&event) {
                     receiver_control.stop.store(true, Ordering::Relaxed);
@@ -93,5 +92,5 @@ pub fn attempt(
         };
         (sender, receiver.join().unwrap())
     });
-    Ends { sender, receiver, acknowledged, resumed }
+    Ends { sender, receiver, acknowledged }
 }

@@ -9,7 +9,9 @@ use fuser::{
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub type SharedDisk = Arc<Mutex<Disk>>;
@@ -26,7 +28,7 @@ pub fn private_mounts() -> bool {
     unshared.is_ok() && mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).is_ok()
 }
 
-/// Why there can be no FUSE here; None: there can.
+/// Reason that FUSE cannot be used here; None: it can.
 pub fn missing() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
         return Some("mounting needs root");
@@ -40,14 +42,26 @@ pub fn missing() -> Option<&'static str> {
 /// A mounted disk.
 pub struct Mounted {
     path: PathBuf,
-    session: Option<fuser::BackgroundSession>,
+    server: Option<JoinHandle<()>>,
 }
 
 impl Mounted {
     pub fn new(disk: &SharedDisk, path: &Path) -> Mounted {
-        let options = [MountOption::FSName("power-cut".into()), MountOption::Dev, MountOption::Suid];
-        let session = fuser::spawn_mount2(Shim(disk.clone()), path, &options).unwrap();
-        Mounted { path: path.to_owned(), session: Some(session) }
+        let (shim, at) = (Shim(disk.clone()), path.to_owned());
+        let (mounted, is_mounted) = channel();
+        let server = std::thread::spawn(move || {
+            // The server has its own table of descriptors: when the process is killed, /dev/fuse is closed with this
+            // thread, and threads that wait for an answer get an error instead of waiting for ever.
+            // SAFETY: this thread uses no descriptor that another one has opened.
+            unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }.unwrap();
+            let options = [MountOption::FSName("power-cut".into()), MountOption::Dev, MountOption::Suid];
+            let mut session = fuser::Session::new(shim, &at, &options).unwrap();
+            mounted.send(()).unwrap();
+            // It ends with an error of the kind ENODEV when the disk is unmounted.
+            let _ = session.run();
+        });
+        is_mounted.recv().unwrap();
+        Mounted { path: path.to_owned(), server: Some(server) }
     }
 }
 
@@ -55,7 +69,9 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         // Also with files open: a thread of a failed end may be late.
         let _ = rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::DETACH);
-        drop(self.session.take());
+        if let Some(server) = self.server.take() {
+            let _ = server.join();
+        }
     }
 }
 

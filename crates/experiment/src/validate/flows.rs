@@ -41,7 +41,7 @@ pub fn check(run: &RunSpec, spec: &FlowSpec) -> Result<(), RunError> {
     }
 }
 
-/// What is wrong with a copy of files, if anything is.
+/// Returns the fault of a copy of files, if it has one.
 fn copied(copy: &CopySpec) -> Option<&'static str> {
     let rates = [copy.read_bps, copy.write_bps, copy.hash_bps, copy.limit_bps];
     if copy.files.iter().any(|files| files.count == 0 || files.min_bytes > files.max_bytes) || copy.files.is_empty() {

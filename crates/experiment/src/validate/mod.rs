@@ -121,8 +121,8 @@ fn groups(flows: &[FlowSpec]) -> impl Iterator<Item = &[FlowSpec]> {
     flows.chunk_by(|one, next| one.group == next.group)
 }
 
-/// Bytes that the connections of the one copy carry that `run` is, expected ones where they are drawn; None: it is none,
-/// or more than that.
+/// Bytes that the connections of the one copy carry that `run` is, expected ones where they are drawn; None: it is no
+/// copy, or more than one.
 pub fn copied_bytes(run: &RunSpec) -> Option<u64> {
     let (group, bytes) = match run.flows.first()? {
         FlowSpec { group, workload: WorkloadSpec::Bulk { bytes, .. }, .. } => (*group, (*bytes)?),

@@ -4,8 +4,7 @@
 //! Data is packets of the connections. Messages are round trips of the first connection, and what the ends read, hash
 //! and write are times: a piece is there when the sender could have read it and the hashes that it waits for have come.
 
-use super::sending_end::SendingEnd;
-use super::stripe::BLOCK_BYTES;
+use super::sending_end::{SendingEnd, BLOCK_BYTES};
 use crate::message_times::MessageTimes;
 use link::random::{stream_seed, Random};
 use spec::{CopySpec, FilesSpec, ALL_CHANGED_PPM};
@@ -26,7 +25,7 @@ pub struct FileCopy {
     pub file_times: MessageTimes,
 }
 
-/// What a lane does next.
+/// Next step of a lane.
 pub(super) enum Next {
     /// Nothing for now: something else has to happen first.
     Idle,
@@ -146,7 +145,7 @@ impl FileCopy {
         self.jobs[job].phase == Phase::Sent
     }
 
-    /// `lane` may have room; `end` is its own. What is said to be sent counts as sent.
+    /// `lane` may have room; `end` is its own. Bytes of [`Next::Send`] count as sent.
     pub(super) fn next(&mut self, now: Time, lane: usize, end: &impl SendingEnd) -> Next {
         let index = (lane / self.streams).min(self.jobs.len() - 1);
         let job = &mut self.jobs[index];

@@ -15,5 +15,5 @@ pub use generator::Generator;
 pub use messages::{Messages, Peak};
 pub use order::Order;
 pub use random_writes::RandomWrites;
-pub use sending_end::SendingEnd;
-pub use stripe::{Lanes, Stripe, BLOCK_BYTES};
+pub use sending_end::{SendingEnd, BLOCK_BYTES};
+pub use stripe::{Lanes, Stripe};

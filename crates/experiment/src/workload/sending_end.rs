@@ -2,6 +2,9 @@
 
 use units::{Span, Time};
 
+/// Bytes of a copy that a connection takes at once: GridFTP's default block.
+pub const BLOCK_BYTES: u64 = 256 << 10;
+
 /// The sending end of a connection, as an application sees it: a simulated endpoint or a socket.
 pub trait SendingEnd {
     /// Hands over up to `bytes` of data; returns how many were taken.

@@ -9,12 +9,9 @@ use super::copy::{FileCopy, Next};
 use super::generator::Generator;
 use super::messages::Peak;
 use super::order::Order;
-use super::sending_end::SendingEnd;
+use super::sending_end::{SendingEnd, BLOCK_BYTES};
 use std::ops::Range;
 use units::Time;
-
-/// Bytes of a copy that a connection takes at once: GridFTP's default block.
-pub const BLOCK_BYTES: u64 = 256 << 10;
 
 /// The connections of a stripe, for as long as a call lasts. Lanes are its connections, counted from 0.
 pub trait Lanes {
@@ -41,7 +38,7 @@ pub struct Stripe {
     touched: Vec<usize>,
     /// Most bytes issued and not applied at the far side.
     pub at_risk: Peak,
-    /// When a copy of files has its next piece; [`Time::NEVER`] for other loads, which say so themselves.
+    /// Time of the next piece of a copy of files; [`Time::NEVER`] for other loads, whose calls return theirs.
     due: Time,
     /// `due` is news to whoever keeps the time.
     is_due_new: bool,

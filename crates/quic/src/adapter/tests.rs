@@ -154,7 +154,7 @@ fn acks_alone_are_not_in_flight() {
         sender.adapter.handle_sent(ms * MS, 40);
     }
     assert_eq!(sender.sock().packets_out, 0);
-    assert!(!sender.adapter.is_held());
+    assert!(!sender.adapter.is_held(0));
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn a_limit_holds_packets_back_and_the_window_down() {
     let mut sender = Sender::new("reno");
     // 100 packets per second, and ten at once.
     sender.adapter.set_limit(100 * MTU);
-    assert!(!sender.adapter.is_held());
+    assert!(!sender.adapter.is_held(0));
     sender.send(50, 10);
-    assert!(sender.adapter.is_held());
+    assert!(sender.adapter.is_held(0));
     // Two more packets are allowed every 20 ms. quinn sends until it is told to stop.
     let mut sent = 10;
     let mut oldest = 50;
@@ -183,7 +183,7 @@ fn a_limit_holds_packets_back_and_the_window_down() {
         let packets = if oldest == 50 { 10 } else { 2 };
         sender.acknowledge(ms, oldest, packets.min(sender.in_flight / MTU));
         oldest = ms;
-        while !sender.adapter.is_held() {
+        while !sender.adapter.is_held(0) {
             sender.send(ms, 1);
             sent += 1;
         }

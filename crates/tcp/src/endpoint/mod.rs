@@ -37,7 +37,6 @@ use path_change_state::PathChangeHint;
 use receiver::Receiver;
 use timer_state::Timers;
 use units::Time;
-pub use window::pacing_rate;
 
 /// State of a connection (RFC 9293, 3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
