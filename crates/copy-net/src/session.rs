@@ -105,6 +105,15 @@ impl Session {
         self.over.clone()
     }
 
+    /// Waits for the end of the copy, at most `time`.
+    pub fn wait_over(&self, time: Duration) {
+        let end_ns = path_net::monotonic_ns() + time.as_nanos() as u64;
+        let mut outbox = lock(&self.outbox);
+        while !self.is_over() && path_net::monotonic_ns() < end_ns {
+            outbox = wait(&self.outbox_filled, outbox, GLANCE);
+        }
+    }
+
     /// Ends the copy; the first error counts. The other end is told why, if it can be told at once.
     pub fn fail(&self, error: CopyError) {
         {
