@@ -19,6 +19,8 @@ pub struct Connection {
 pub trait Handle: Send + Sync {
     /// Ends it at once: blocked calls of both halves return soon, with an error or the end. More than once is allowed.
     fn close(&self);
+    /// The other end has shown the token: from now on it may send as much as the transport takes.
+    fn trust(&self) {}
     /// State of the transport; absent members where it does not tell.
     fn facts(&self) -> StreamFacts;
     /// Sends at most so many bytes per second from now on; None: no limit. False: this transport cannot.
