@@ -21,6 +21,9 @@ pub trait Handle: Send + Sync {
     fn close(&self);
     /// The other end has shown the token: from now on it may send as much as the transport takes.
     fn trust(&self) {}
+    /// False: the other end has closed it or it is lost. A sender that has nothing to write does not learn it
+    /// otherwise.
+    fn is_open(&self) -> bool;
     /// State of the transport; absent members where it does not tell.
     fn facts(&self) -> StreamFacts;
     /// Sends at most so many bytes per second from now on; None: no limit. False: this transport cannot.

@@ -166,6 +166,11 @@ impl QuicHandle {
         self.inner.connection.set_receive_window(self.inner.window);
     }
 
+    /// False: it was shut down here, or its connection is closed or lost.
+    pub fn is_open(&self) -> bool {
+        !self.inner.is_shut.load(Ordering::Acquire) && self.inner.connection.close_reason().is_none()
+    }
+
     /// Address of the other end.
     pub fn peer(&self) -> SocketAddr {
         self.inner.connection.remote_address()

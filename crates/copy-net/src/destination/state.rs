@@ -136,9 +136,9 @@ fn sub_folder(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
     Ok(openat(above, name, flags, Mode::empty())?)
 }
 
-/// Folder of this user for states that outlive a copy (manifests, the sender's journal), and for copies to block devices:
-/// `$XDG_STATE_HOME/elephan/copies`, or below `~/.local/state`. It is made, for the user alone: manifests have the
-/// names of files that others may not see.
+/// Folder of this user for states that outlive a copy (manifests, the sender's journal), and for copies to block
+/// devices: `$XDG_STATE_HOME/elephan/copies`, or below `~/.local/state`. It is made, for the user alone: manifests have
+/// the names of files that others may not see.
 ///
 /// # Errors
 /// `Io`: no home folder, or not to be written.
