@@ -6,7 +6,8 @@ set -eu
 cd "$(dirname "$0")"
 seconds=${1:?usage: run.sh SECONDS [FUNCTION ...]}
 shift
-[ $# -gt 0 ] || set -- wire text trace disksim target session fc-fields fc-streams fc-forwarder fc-nport ifcp fcip isns
+[ $# -gt 0 ] || set -- wire text trace disksim target session fc-fields fc-streams fc-forwarder fc-nport ifcp fcip \
+    isns copy-message copy-frames copy-journal copy-records
 # Compiler flags that libFuzzer needs (cargo-fuzz gives the same); stable Rust takes them.
 export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

@@ -3,6 +3,7 @@
 use crate::error::{CopyError, ErrorKind};
 use crate::session::{lock, wait, CpuCount, Session, GLANCE};
 use crate::transport::{Connection, Dialer, Incoming, Listener};
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -80,6 +81,8 @@ pub(crate) struct Links {
     next_stream: AtomicU32,
     session: AtomicU64,
     has_control: Mutex<bool>,
+    /// Numbers of data streams that came: each is used once.
+    came: Mutex<BTreeSet<u32>>,
     wrong: AtomicU32,
     handshakes: AtomicU32,
     /// Streams that could not be made, in a row.
@@ -97,6 +100,7 @@ impl Links {
             next_stream: AtomicU32::new(0),
             session: AtomicU64::new(0),
             has_control: Mutex::new(false),
+            came: Mutex::new(BTreeSet::new()),
             wrong: AtomicU32::new(0),
             handshakes: AtomicU32::new(0),
             failures: AtomicU32::new(0),
@@ -194,7 +198,10 @@ impl Links {
             return None;
         };
         let is_right = if greeting.is_data {
-            *lock(&self.has_control) && greeting.session == self.session.load(Relaxed)
+            // A second stream of the same number would take the place of the first, which nobody could close any more.
+            *lock(&self.has_control)
+                && greeting.session == self.session.load(Relaxed)
+                && lock(&self.came).insert(greeting.stream)
         } else {
             let mut has_control = lock(&self.has_control);
             let is_first = !*has_control;
@@ -208,6 +215,7 @@ impl Links {
             connection.handle.close();
             return None;
         }
+        connection.handle.trust();
         Some((greeting, connection))
     }
 

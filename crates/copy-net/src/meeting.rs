@@ -9,6 +9,7 @@ use crate::transport::{Connection, Dialer, Listener};
 use crate::transports;
 use copy::{EndSpec, Event, Message, Role, Side, SourcesShape, Steering, StreamProgress, WireError, PROTOCOL};
 use std::io;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{sync_channel, Receiver as Events, RecvTimeoutError};
 use std::sync::{Condvar, Mutex, OnceLock};
@@ -72,15 +73,21 @@ impl Meeting<'_> {
             told(Event::Listening { port: listener.port() });
         }
         let has_met = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let _cpu = CpuCount(self.session);
-                if let Err(error) = self.meet(scope, &links, &door, user, shape, open, &has_met) {
-                    self.session.fail(error);
-                }
+        let run = || {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _cpu = CpuCount(self.session);
+                    if let Err(error) = self.meet(scope, &links, &door, user, shape, open, &has_met) {
+                        self.session.fail(error);
+                    }
+                });
+                self.watch(user, &links, &has_met, told_events, told);
             });
-            self.watch(user, &links, &has_met, told_events, told);
-        });
+        };
+        // A scope panics when one of its threads did; the session has the error by now.
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            self.session.fail(CopyError { kind: ErrorKind::Io, text: "a thread of this end has panicked".into() });
+        }
         while let Ok(event) = told_events.try_recv() {
             told(event);
         }
@@ -259,13 +266,12 @@ impl Meeting<'_> {
         let progress_ns = self.spec.progress_ms.max(10) * 1_000_000;
         let mut next_progress_ns = begin_ns + progress_ns;
         let mut next_ping_ns = begin_ns + PING_NS;
+        let mut done_ns = None;
         while !self.session.is_over() {
             match told_events.recv_timeout(TICK) {
                 Ok(event) => {
                     told(event);
-                    while let Ok(event) = told_events.try_recv() {
-                        told(event);
-                    }
+                    told_events.try_iter().take(1000).for_each(&mut *told);
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
@@ -284,6 +290,11 @@ impl Meeting<'_> {
             }
             if self.session.is_handling.load(Relaxed) {
                 self.session.heard();
+            }
+            // All is said, and the other end goes on talking.
+            done_ns = done_ns.or_else(|| self.session.is_done().then_some(now_ns));
+            if done_ns.is_some_and(|done_ns| now_ns - done_ns > silence_ns) {
+                self.session.succeed();
             }
             let heard_ns = self.session.heard_ns.load(Relaxed);
             if now_ns.saturating_sub(heard_ns) > silence_ns {

@@ -11,6 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Bytes that are kept for a peer before it has shown the token, which is 45 bytes long.
+const STRANGER_BYTES: u64 = 4096;
 /// Time for the last messages.
 const SETTLE: Duration = Duration::from_secs(5);
 
@@ -20,7 +22,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// # Errors
 /// `Input`: the control or the keys. `Port`: none is free. `Io`: this host refused.
 pub(crate) fn listener(spec: &EndSpec, over: Arc<AtomicBool>) -> Result<Box<dyn Listener>, CopyError> {
-    let settings = settings(spec)?;
+    let settings = Settings { stranger_window_bytes: Some(STRANGER_BYTES), ..settings(spec)? };
     let tls = keys(spec)?;
     let certificate = der("certificate", &tls.certificate)?;
     let key = tls.key.as_deref().ok_or_else(|| input("tls.key: the end that listens needs one".into()))?;
@@ -205,6 +207,10 @@ impl Handle for QuicHandle {
             window_bytes: Some(facts.window_bytes),
             retransmitted: Some(facts.lost_packets),
         }
+    }
+
+    fn trust(&self) {
+        QuicHandle::trust(self);
     }
 
     fn pace(&self, bytes_per_s: Option<u64>) -> bool {

@@ -15,6 +15,8 @@ pub(crate) const GLANCE: Duration = Duration::from_millis(100);
 const FAULTS_MAX: usize = 10_000;
 /// Bytes of messages that wait for the path, beyond which their makers wait.
 const OUTBOX_BYTES: usize = 4 << 20;
+/// Bytes of messages that wait for the path, at most: the other end asks, and does not take the answers.
+const OUTBOX_MAX: usize = 256 << 20;
 
 /// The lock, whatever happened to another thread that had it: counters and queues hold at each point.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -217,10 +219,18 @@ impl Session {
 
     /// Says something to the other end, when the path takes it. Never waits.
     pub fn say(&self, message: &Message) {
-        let mut outbox = lock(&self.outbox);
-        if !outbox.is_closing {
+        let is_beyond = {
+            let mut outbox = lock(&self.outbox);
+            if outbox.is_closing {
+                return;
+            }
             message.encode(&mut outbox.bytes);
             self.outbox_filled.notify_one();
+            outbox.bytes.len() > OUTBOX_MAX
+        };
+        if is_beyond {
+            let text = "the other end does not take the messages that it asks for".into();
+            self.fail(CopyError { kind: ErrorKind::Protocol, text });
         }
     }
 
@@ -286,11 +296,12 @@ impl Session {
     pub fn fault(&self, fault: FileFault) {
         {
             let mut faults = lock(&self.faults);
-            if faults.0.len() < FAULTS_MAX {
-                faults.0.push(fault.clone());
-            } else {
+            if faults.0.len() >= FAULTS_MAX {
                 faults.1 += 1;
+                // Its event would wait in memory, if they come faster than they are told.
+                return;
             }
+            faults.0.push(fault.clone());
         }
         self.event(Event::Fault(fault));
     }
@@ -320,6 +331,10 @@ impl Drop for CpuCount<'_> {
         }
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         self.0.counters.cpu_ns.fetch_add(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, Relaxed);
+        // The other threads, and the other end, would wait for this one.
+        if std::thread::panicking() {
+            self.0.fail(CopyError { kind: ErrorKind::Io, text: "a thread of this end has panicked".into() });
+        }
     }
 }
 

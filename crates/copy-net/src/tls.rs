@@ -76,8 +76,9 @@ impl TlsKeys {
             }
         };
         tls.set_buffer_limit(None);
+        let mut timely = Timely { socket: &socket, is_over };
         while tls.is_handshaking() || tls.wants_write() {
-            match tls.complete_io(&mut &*socket.stream) {
+            match tls.complete_io(&mut timely) {
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     if is_over() {
@@ -92,6 +93,39 @@ impl TlsKeys {
             TlsReader { socket: socket.clone(), tls: tls.clone(), received: vec![0; RECEIVE_BYTES], begin: 0, end: 0 };
         let writer = TlsWriter { socket: socket.clone(), tls, sealed: Vec::new() };
         Ok(Connection { reader: Box::new(reader), writer: Box::new(writer), handle: Arc::new(socket) })
+    }
+}
+
+/// A socket during the handshake: rustls reads on until it is done, also from a peer that sends a byte now and then.
+struct Timely<'a> {
+    socket: &'a TcpEnd,
+    is_over: &'a dyn Fn() -> bool,
+}
+
+impl Timely<'_> {
+    fn check(&self) -> io::Result<()> {
+        if (self.is_over)() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+}
+
+impl Read for Timely<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.check()?;
+        (&*self.socket.stream).read(buffer)
+    }
+}
+
+impl Write for Timely<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.check()?;
+        (&*self.socket.stream).write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Connection {
 pub trait Handle: Send + Sync {
     /// Ends it at once: blocked calls of both halves return soon, with an error or the end. More than once is allowed.
     fn close(&self);
+    /// The other end has shown the token: from now on it may send as much as the transport takes.
+    fn trust(&self) {}
     /// False: the other end has closed it or it is lost. A sender that has nothing to write does not learn it
     /// otherwise.
     fn is_open(&self) -> bool;

@@ -5,6 +5,7 @@ mod destination;
 mod devices;
 mod ends;
 mod folders;
+mod hostile;
 mod interruptions;
 mod journal;
 mod kills;

@@ -456,6 +456,9 @@ impl Want {
             2 => {
                 let begin = from.number()?;
                 let count = from.count(32)?;
+                if count == 0 {
+                    return Err(WireError("a comparison with no hashes"));
+                }
                 if count > HASHES_MAX {
                     return Err(WireError("more than 8192 hashes in a message"));
                 }

@@ -9,8 +9,10 @@ const CHUNK_MIN: u64 = 256 << 10;
 pub const CHUNK_MAX: u64 = 16 << 20;
 /// Chunks of a file that the plan aims at: 16,384 hashes are 512 KiB, and 10 GB are in chunks of 1 MiB.
 const CHUNKS_AIM: u64 = 16_384;
-/// Largest file, 2^60 bytes: 64 Gi chunks of 16 MiB; sums of sizes stay below 2^63 for eight of them.
-pub const FILE_MAX: u64 = 1 << 60;
+/// Most chunks of a file: each costs some 33 bytes of memory at both ends, also where a sparse file has no data.
+const CHUNKS_MAX: u64 = 1 << 24;
+/// Largest file, 2^48 bytes: so many chunks of the largest size.
+pub const FILE_MAX: u64 = CHUNKS_MAX * CHUNK_MAX;
 
 /// Chunks of one file. All are `chunk` bytes, a power of two; the last one may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +22,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Of a file of `size` bytes; `asked`: the option `chunk_bytes`.
+    /// Of a file of `size` bytes; `asked`: the option `chunk_bytes`, which a very large file goes beyond.
     pub fn new(size: u64, asked: Option<u32>) -> Plan {
         let chunk = match asked {
-            Some(asked) => u64::from(asked),
+            Some(asked) => size.div_ceil(CHUNKS_MAX).next_power_of_two().min(CHUNK_MAX).max(u64::from(asked)),
             None => (size / CHUNKS_AIM).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX),
         };
         Plan { size, chunk }

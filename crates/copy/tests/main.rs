@@ -1,5 +1,6 @@
 //! Tests of the crate `copy`.
 
+mod hostile;
 mod tree;
 mod wire;
 mod work;

@@ -58,7 +58,7 @@ fn message() -> impl Strategy<Value = Message> {
     let chunks = prop_oneof![
         Just(WantChunks::All),
         run,
-        (any::<u64>(), vec(any::<[u8; 32]>(), 0..5)).prop_map(|(begin, hashes)| WantChunks::Compare { begin, hashes })
+        (any::<u64>(), vec(any::<[u8; 32]>(), 1..5)).prop_map(|(begin, hashes)| WantChunks::Compare { begin, hashes })
     ];
     let want = (any::<u64>(), any::<u32>(), any::<bool>(), chunks)
         .prop_map(|(number, generation, more, chunks)| Want { number, generation, more, chunks });

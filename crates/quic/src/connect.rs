@@ -111,7 +111,7 @@ pub fn connect(
         Ok((connection, (send, recv)))
     };
     let (connection, halves) = runtime.handle().block_on(stoppable(within, stop, making))??;
-    Ok(QuicStream::new(runtime, endpoint, connection, halves, shown))
+    Ok(QuicStream::new(runtime, endpoint, connection, halves, (shown, settings.window())))
 }
 
 /// Waits for `future`, but not beyond `within` nor for long once `stop` is set.
@@ -174,7 +174,8 @@ async fn take_all(
             let Ok(Ok(taken)) = timeout(within, take(incoming, server, &settings)).await else { return };
             let Some(runtime) = runtime.upgrade() else { return };
             let (connection, halves, shown) = taken;
-            let _ = sender.send(QuicStream::new(runtime, endpoint, connection, halves, shown)).await;
+            let stream = QuicStream::new(runtime, endpoint, connection, halves, (shown, settings.window()));
+            let _ = sender.send(stream).await;
         });
     }
 }
@@ -189,7 +190,10 @@ async fn take(
 ) -> Result<Taken, ConnectionError> {
     // A socket of IPv6 has IPv4's peers too.
     let peer = SocketAddr::new(incoming.remote_address().ip().to_canonical(), incoming.remote_address().port());
-    let (transport, shown) = settings.transport(peer.ip(), socket::route_mtu(peer));
+    let (mut transport, shown) = settings.transport(peer.ip(), socket::route_mtu(peer));
+    if let Some(bytes) = settings.stranger_window_bytes {
+        transport.receive_window(VarInt::from_u64(bytes).unwrap_or(VarInt::MAX).min(settings.window()));
+    }
     server.transport_config(Arc::new(transport));
     let connection = incoming.accept_with(Arc::new(server))?.await?;
     let (send, mut recv) = connection.accept_bi().await?;

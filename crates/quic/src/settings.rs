@@ -21,6 +21,9 @@ pub struct Settings {
     pub control: Control,
     /// Bytes that may be sent before the other end has read them, and kept until they are acknowledged; at most 2^62.
     pub window_bytes: u64,
+    /// The end that listens: the same for a peer of whom nothing is known, until [`crate::QuicHandle::trust`]. Absent:
+    /// as `window_bytes`.
+    pub stranger_window_bytes: Option<u64>,
     /// Time without a packet after which the path is dead.
     pub silence: Duration,
     /// Socket buffers asked for, bytes; the system may give less (net.core.rmem_max).
@@ -35,16 +38,22 @@ impl Settings {
         Settings {
             control,
             window_bytes: 64 << 20,
+            stranger_window_bytes: None,
             silence: Duration::from_secs(30),
             socket_buffer_bytes: 4 << 20,
             local: None,
         }
     }
 
+    /// Flow control window.
+    pub(crate) fn window(&self) -> VarInt {
+        VarInt::from_u64(self.window_bytes).unwrap_or(VarInt::MAX)
+    }
+
     /// quinn's configuration of one connection to `peer`, whose first hop takes `route_mtu` bytes.
     pub(crate) fn transport(&self, peer: IpAddr, route_mtu: Option<u16>) -> (TransportConfig, Arc<Shown>) {
         let (control, shown) = self.control.fresh();
-        let window = VarInt::from_u64(self.window_bytes).unwrap_or(VarInt::MAX);
+        let window = self.window();
         let headers = if peer.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(route_mtu.unwrap_or(1_500).clamp(1_280, LARGEST_MTU) - headers);

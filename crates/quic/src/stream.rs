@@ -73,6 +73,7 @@ struct Inner {
     connection: Connection,
     endpoint: Endpoint,
     shown: Arc<Shown>,
+    window: VarInt,
     runtime: Arc<Shared>,
     /// Left by the writer: its data may still be on its way.
     last: Mutex<Option<SendStream>>,
@@ -111,11 +112,11 @@ impl QuicStream {
         endpoint: Endpoint,
         connection: Connection,
         (send, recv): (SendStream, RecvStream),
-        shown: Arc<Shown>,
+        (shown, window): (Arc<Shown>, VarInt),
     ) -> QuicStream {
         let last = Mutex::new(None);
         let (is_shut, shut) = (AtomicBool::new(false), Notify::new());
-        let inner = Arc::new(Inner { connection, endpoint, shown, runtime, last, is_shut, shut });
+        let inner = Arc::new(Inner { connection, endpoint, shown, window, runtime, last, is_shut, shut });
         QuicStream { reader: QuicReader { recv, inner: inner.clone() }, writer: QuicWriter { send: Some(send), inner } }
     }
 
@@ -158,6 +159,11 @@ impl QuicHandle {
                 connection.close(SHUT_DOWN, b"shut down");
             }
         });
+    }
+
+    /// Opens the flow control window to its full size: the peer has shown that it belongs here.
+    pub fn trust(&self) {
+        self.inner.connection.set_receive_window(self.inner.window);
     }
 
     /// False: it was shut down here, or its connection is closed or lost.

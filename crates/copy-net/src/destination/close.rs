@@ -15,6 +15,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::sync::PoisonError;
 
+/// Deepest tree that is removed: each level costs stack. PATH_MAX bounds what a path can name at 2048 levels.
+const DEPTH_MAX: usize = 2048;
+
 /// The result of [`Destination::close`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closed {
@@ -80,7 +83,9 @@ impl Destination {
         }
     }
 
-    /// Names in a folder, with true for folders; not the states of copies.
+    /// Names in a folder, with true for folders; not the states of copies. Its buffer must not be part of the frames of
+    /// [`Destination::remove_tree`], which calls itself.
+    #[inline(never)]
     fn names(&self, folder: &[Vec<u8>]) -> io::Result<Vec<(Vec<u8>, bool)>> {
         let Place::Folder { root, .. } = &self.place else { return Ok(vec![]) };
         let folder = root.listed(folder)?;
@@ -122,6 +127,9 @@ impl Destination {
             Err(error) => return Err(error.into()),
         }
         drop(parent);
+        if path.len() > DEPTH_MAX {
+            return Err(io::Error::other(format!("deeper than {DEPTH_MAX} folders: it stays")));
+        }
         let mut removed = 0;
         let mut below = path.to_vec();
         let mut kept = false;

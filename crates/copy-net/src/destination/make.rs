@@ -6,7 +6,7 @@ use super::place::Place;
 use super::state::mount_of;
 use super::target::Destination;
 use crate::beneath::is_name;
-use crate::names::{fault, unwritable, words};
+use crate::names::{fault, unwritable, words, STATE_NAME};
 use crate::xattr::Of;
 use copy::{Entry, EntryKind, FaultKind, FileFault};
 use rustix::fs::{linkat, mkdirat, mknodat, renameat, statat, symlinkat, unlinkat, AtFlags, FileType, Mode};
@@ -88,7 +88,8 @@ impl Destination {
         let (Some((own, parents)), Place::Folder { root, .. }) = (first.split_last(), &self.place) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        if !is_name(own) {
+        // Nothing of the state of this copy or of another gets a name outside.
+        if !is_name(own) || first.iter().any(|name| name == STATE_NAME.as_bytes()) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let from = root.folder(parents)?;

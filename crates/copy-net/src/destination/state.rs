@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const LOCK_NAME: &str = "lock";
@@ -136,7 +137,8 @@ fn sub_folder(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
 }
 
 /// Folder of this user for states that outlive a copy (manifests, the sender's journal), and for copies to block
-/// devices: `$XDG_STATE_HOME/elephan/copies`, or below `~/.local/state`. It is made.
+/// devices: `$XDG_STATE_HOME/elephan/copies`, or below `~/.local/state`. It is made, for the user alone: manifests have
+/// the names of files that others may not see.
 ///
 /// # Errors
 /// `Io`: no home folder, or not to be written.
@@ -149,9 +151,19 @@ pub fn user_state_folder() -> Result<PathBuf, CopyError> {
         return Err(CopyError { kind: ErrorKind::Io, text });
     };
     let path = state.join("elephan/copies");
-    std::fs::create_dir_all(&path)
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+    made.and_then(|()| for_user_alone(&path))
         .map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {}", path.display(), words(&error)) })?;
     Ok(path)
+}
+
+/// Takes rights of group and others from a folder that was made with them.
+fn for_user_alone(path: &Path) -> io::Result<()> {
+    let mode = std::fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o700))?;
+    }
+    Ok(())
 }
 
 /// Folder of this user for the state of one copy that outlives it: the sender's journal, the manifests. It is made.

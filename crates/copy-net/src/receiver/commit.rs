@@ -1,6 +1,6 @@
 //! Commits: what is written is synced, then noted in the journal, then acknowledged; whole files get their names.
 
-use super::state::{Commit, ReceiveFile, Receiver, Written, COMMIT_BYTES};
+use super::state::{Commit, ReceiveFile, Receiver, Written, COMMIT_BYTES, DAMAGED_MAX};
 use crate::destination::{Base, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::session::{lock, wait, GLANCE};
@@ -34,7 +34,13 @@ impl Receiver<'_> {
             }
             if inner.hashes.file_hash() != Some(told) {
                 inner.told = None;
+                inner.damaged += 1;
+                let times = inner.damaged;
                 drop(inner);
+                if times > DAMAGED_MAX {
+                    let reason = format!("its hash was wrong {times} times");
+                    return self.unwritable(file, FaultKind::Unwritable, reason);
+                }
                 let (number, generation) = (file.number, file.generation);
                 self.session.say(&Message::Mismatch { number, generation });
                 return;

@@ -57,6 +57,9 @@ impl Receiver<'_> {
 
     fn entries(&self, first: u64, entries: Vec<WireEntry>) -> Result<(), WireError> {
         let mut wants = vec![];
+        if first != lock(&self.state).announced {
+            return Err(WireError("an entry out of order"));
+        }
         for (number, WireEntry { entry, first }) in (first..).zip(entries) {
             {
                 let mut state = lock(&self.state);
@@ -212,8 +215,9 @@ impl Receiver<'_> {
 
     fn add_file(&self, file: &Arc<ReceiveFile>, chunks: u64, bytes: u64) {
         let mut state = lock(&self.state);
-        state.wanted_chunks += chunks;
-        state.wanted_bytes += bytes;
+        // The other end says how large its files are.
+        state.wanted_chunks = state.wanted_chunks.saturating_add(chunks);
+        state.wanted_bytes = state.wanted_bytes.saturating_add(bytes);
         state.files.insert(file.number, file.clone());
     }
 

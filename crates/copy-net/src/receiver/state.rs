@@ -16,6 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Written bytes that make a commit due.
 pub(super) const COMMIT_BYTES: u64 = 256 << 20;
+/// Times that one file, or chunks of it, may come damaged.
+pub(super) const DAMAGED_MAX: u32 = 100;
 
 /// See the module.
 pub(crate) struct Receiver<'a> {

@@ -1,6 +1,6 @@
 //! A data stream of the receiver: its thread takes frames, hashes and writes them.
 
-use super::state::{ReceiveFile, Receiver};
+use super::state::{ReceiveFile, Receiver, DAMAGED_MAX};
 use crate::destination::{Base, Part};
 use crate::links::StreamUser;
 use crate::session::{lock, wait, GLANCE};
@@ -13,8 +13,6 @@ use std::sync::Arc;
 
 /// Bytes that are written and not synced, at most: beyond, streams wait for the commit.
 const DIRTY_BYTES: u64 = 1 << 30;
-/// Times that chunks of one file may come damaged.
-const DAMAGED_MAX: u32 = 100;
 
 /// Target of a chunk; its part is begun with the first byte that is written.
 struct Target {

@@ -19,6 +19,10 @@ impl Sender<'_> {
         match message {
             Message::Wants(wants) => {
                 for want in wants {
+                    // Many wants of large files take their time.
+                    if self.session.is_over() {
+                        return Ok(());
+                    }
                     self.want(want)?;
                 }
                 self.work_ready.notify_all();
@@ -63,7 +67,10 @@ impl Sender<'_> {
             WantChunks::Runs(runs) => runs,
             WantChunks::Compare { begin, hashes } => {
                 let end = begin.checked_add(hashes.len() as u64).filter(|&end| end <= count);
-                let end = end.ok_or(WireError("a want beyond a file"))?;
+                let end = end.filter(|&end| begin < end).ok_or(WireError("a want beyond a file"))?;
+                if !self.is_first_comparison(&entry, begin, end) {
+                    return Err(WireError("a comparison of the same chunks again"));
+                }
                 self.mention(&entry, begin, end);
                 lock(&self.state).work.push_compare(entry.number, entry.generation, begin, hashes, entry.plan);
                 vec![]
@@ -88,6 +95,13 @@ impl Sender<'_> {
         Ok(())
     }
 
+    /// True if these chunks were not spoken of: so hashes that wait here are never more than the files have chunks.
+    fn is_first_comparison(&self, entry: &SendEntry, begin: u64, end: u64) -> bool {
+        let inner = lock(&entry.inner);
+        let is_new = |all: &Vec<bool>| !all[begin as usize..end as usize].contains(&true);
+        !inner.is_settled && inner.mentioned.as_ref().is_none_or(is_new)
+    }
+
     /// The receiver wants these chunks: they are hashed when they are read.
     fn mention(&self, entry: &SendEntry, begin: u64, end: u64) {
         let mut inner = lock(&entry.inner);
@@ -106,6 +120,7 @@ impl Sender<'_> {
         let (mut known, mut there) = (0, 0);
         let file_hash = {
             let mut inner = lock(&entry.inner);
+            inner.is_settled = true;
             let mut is_mentioned = inner.mentioned.take().unwrap_or_default();
             is_mentioned.resize(entry.plan.count() as usize, false);
             for (chunk, hash) in std::mem::take(&mut inner.known) {

@@ -58,7 +58,7 @@ impl Sender<'_> {
                 self.left_out(&mut state, number);
                 state.announced = number + 1;
                 drop(state);
-                let reason = "its path, target or extended attributes are beyond what Linux takes".to_string();
+                let reason = "its path, target, extended attributes or size are beyond what a copy takes".to_string();
                 self.session.fault(fault(&wire.entry, FaultKind::Unreadable, reason.clone()));
                 self.session.say(&Message::Dropped { number, kind: FaultKind::Unreadable, reason });
                 continue;

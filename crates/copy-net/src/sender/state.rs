@@ -70,6 +70,8 @@ pub(super) struct SendInner {
     pub(super) known: Vec<(u64, ChunkHash)>,
     /// Chunks that the receiver has spoken of; None: of all.
     pub(super) mentioned: Option<Vec<bool>>,
+    /// The receiver has said all that it has.
+    pub(super) is_settled: bool,
     pub(super) open: Option<Arc<SourceFile>>,
     /// The hash that the receiver was told.
     pub(super) told: Option<[u8; 32]>,
@@ -129,7 +131,8 @@ impl<'a> Sender<'a> {
             _ => vec![],
         };
         // Most entries are not files of many chunks: they get room for hashes when they need it.
-        let inner = SendInner { hashes: ChunkHashes::new(&plan), known, mentioned: None, open: None, told: None };
+        let hashes = ChunkHashes::new(&plan);
+        let inner = SendInner { hashes, known, mentioned: None, is_settled: false, open: None, told: None };
         SendEntry { number, entry, first, plan, key, generation, inner: Mutex::new(inner) }
     }
 
@@ -209,6 +212,10 @@ impl<'a> Sender<'a> {
             _ => 0,
         };
         let mut wire = WireEntry { entry: now, first: None };
+        if !wire.fits() {
+            let reason = "it has grown beyond what a copy takes".to_string();
+            return self.drop_entry(entry, FaultKind::Changed, reason);
+        }
         let generation = entry.generation + 1;
         let new = Arc::new(self.new_entry(entry.number, wire.clone(), generation));
         {
