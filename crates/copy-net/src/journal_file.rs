@@ -13,8 +13,8 @@ pub struct JournalFile {
 }
 
 impl JournalFile {
-    /// Opens or makes the journal and returns its whole records. `whole` counts bytes of whole records at the beginning of
-    /// its argument (length and CRC32C are checked by `copy`); the file is cut there.
+    /// Opens or makes the journal and returns its whole records. `whole` counts bytes of whole records at the beginning
+    /// of its argument (length and CRC32C are checked by `copy`); the file is cut there.
     ///
     /// # Errors
     /// Those of open(2), read(2), ftruncate(2), fsync(2).

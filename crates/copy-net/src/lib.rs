@@ -14,6 +14,7 @@ mod exclude;
 mod forget;
 mod journal_file;
 mod keys;
+mod known_hashes;
 mod links;
 mod manifest_file;
 mod meeting;

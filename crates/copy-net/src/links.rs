@@ -152,8 +152,9 @@ impl Links {
                 let greeted = self.greeted(session, incoming);
                 self.handshakes.fetch_sub(1, Relaxed);
                 match greeted {
-                    Some((greeting, connection)) if greeting.is_data => match user.get() {
+                    Some((greeting, connection)) if greeting.is_data => match self.met(session, user) {
                         Some(user) => self.run(session, user, greeting.stream, connection),
+                        // The copy is over.
                         None => connection.handle.close(),
                     },
                     Some((_, connection)) => {
@@ -163,6 +164,14 @@ impl Links {
                 }
             });
         }
+    }
+
+    /// The user of data streams. The other end may make the first ones a moment before this end has it.
+    fn met<'a, U>(&self, session: &Session, user: &'a OnceLock<U>) -> Option<&'a U> {
+        while user.get().is_none() && !session.is_over() {
+            drop(wait(&self.changed.1, lock(&self.changed.0), Duration::from_millis(1)));
+        }
+        user.get()
     }
 
     /// Handshake and greeting of a connection that came in.

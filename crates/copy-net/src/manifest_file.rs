@@ -1,18 +1,22 @@
-//! The manifest on disk: rows are appended as entries are concluded; it gets its name when the copy is done.
+//! The manifest on disk: rows are appended as entries are concluded; when the copy is done, its root is its name.
 
 use crate::destination::user_state_folder;
 use crate::error::{CopyError, ErrorKind};
-use copy::{manifest_row, CopyOptions, Entry, Manifest};
+use crate::known_hashes::{manifests, KnownHashes};
+use copy::{hex, manifest_row, CopyOptions, Entry, Manifest};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+
+/// Manifests of one copy that are kept: a hundred daily receipts can be verified.
+const MANIFESTS: usize = 100;
 
 /// Rows in order, with their root.
 pub(crate) struct ManifestFile {
     manifest: Manifest,
     file: BufWriter<File>,
     part: PathBuf,
-    path: PathBuf,
+    folder: PathBuf,
     options: CopyOptions,
     error: Option<std::io::Error>,
 }
@@ -23,15 +27,15 @@ impl ManifestFile {
     /// # Errors
     /// `Io`: the user's state folder cannot be written.
     pub fn create(copy: &str, end: &str, options: &CopyOptions) -> Result<ManifestFile, CopyError> {
-        let folder = user_state_folder()?.join(copy);
-        let part = folder.join(format!("{end}.manifest.part"));
+        let folder = user_state_folder()?.join(copy).join("manifests");
+        let part = folder.join(format!("{end}.part"));
         let made = std::fs::create_dir_all(&folder).and_then(|()| File::create(&part));
         let file =
             made.map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", part.display()) })?;
         Ok(ManifestFile {
             manifest: Manifest::default(),
             file: BufWriter::new(file),
-            path: folder.join(format!("{end}.manifest")),
+            folder,
             part,
             options: options.clone(),
             error: None,
@@ -66,20 +70,31 @@ impl ManifestFile {
         self.manifest.root()
     }
 
-    /// Syncs it and gives it its name, which is returned.
+    /// Hashes of the last copy's manifest.
+    pub fn known_hashes(&self) -> KnownHashes {
+        KnownHashes::read(&self.folder)
+    }
+
+    /// Syncs it and gives it its name, which is returned. Of the older ones the last [`MANIFESTS`] stay, for receipts.
     ///
     /// # Errors
     /// `Io`.
     pub fn keep(mut self) -> Result<String, CopyError> {
+        let path = self.folder.join(hex(&self.root()));
         let kept = match self.error.take() {
             Some(error) => Err(error),
             None => self
                 .file
                 .flush()
                 .and_then(|()| self.file.get_ref().sync_data())
-                .and_then(|()| std::fs::rename(&self.part, &self.path)),
+                .and_then(|()| std::fs::rename(&self.part, &path))
+                .and_then(|()| File::open(&self.folder)?.sync_all()),
         };
-        kept.map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", self.path.display()) })?;
-        Ok(self.path.to_string_lossy().into_owned())
+        kept.map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", path.display()) })?;
+        let all = manifests(&self.folder);
+        for old in &all[..all.len().saturating_sub(MANIFESTS)] {
+            let _ = std::fs::remove_file(old);
+        }
+        Ok(path.to_string_lossy().into_owned())
     }
 }

@@ -50,8 +50,8 @@ enum Door {
 }
 
 impl Meeting<'_> {
-    /// Runs the attempt to its end; how it ended is the session's. `open` makes this end's work, with bytes that are there
-    /// from earlier attempts.
+    /// Runs the attempt to its end; how it ended is the session's. `open` makes this end's work, with bytes that are
+    /// there from earlier attempts.
     ///
     /// # Errors
     /// What is wrong before the ends can meet.

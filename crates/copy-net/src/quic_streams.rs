@@ -194,6 +194,10 @@ impl Handle for QuicHandle {
         self.shutdown();
     }
 
+    fn is_open(&self) -> bool {
+        QuicHandle::is_open(self)
+    }
+
     fn facts(&self) -> StreamFacts {
         let facts = QuicHandle::facts(self);
         StreamFacts {

@@ -297,11 +297,18 @@ impl Session {
     }
 }
 
-/// Adds the CPU time of a thread to the session's when the thread ends.
+/// Adds the CPU time of a thread to the session's when the thread ends, and ends the copy if the thread panics.
 pub(crate) struct CpuCount<'a>(pub &'a Session);
 
 impl Drop for CpuCount<'_> {
     fn drop(&mut self) {
+        // The others would wait for what this thread had to do.
+        if std::thread::panicking() {
+            self.0.fail(CopyError {
+                kind: ErrorKind::Io,
+                text: "a thread of this end failed: a fault of elephan".into(),
+            });
+        }
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         self.0.counters.cpu_ns.fetch_add(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, Relaxed);
     }

@@ -1,6 +1,7 @@
 //! A connected socket of TCP, shared by its halves and its handle.
 
 use crate::transport::{Handle, StreamFacts};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -50,6 +51,12 @@ impl TcpEnd {
 impl Handle for TcpEnd {
     fn close(&self) {
         let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    fn is_open(&self) -> bool {
+        let mut polled = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !matches!(poll(&mut polled, Some(&now)), Ok(1..))
     }
 
     fn facts(&self) -> StreamFacts {

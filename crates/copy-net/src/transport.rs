@@ -19,6 +19,9 @@ pub struct Connection {
 pub trait Handle: Send + Sync {
     /// Ends it at once: blocked calls of both halves return soon, with an error or the end. More than once is allowed.
     fn close(&self);
+    /// False: the other end has closed it or it is lost. A sender that has nothing to write does not learn it
+    /// otherwise.
+    fn is_open(&self) -> bool;
     /// State of the transport; absent members where it does not tell.
     fn facts(&self) -> StreamFacts;
     /// Sends at most so many bytes per second from now on; None: no limit. False: this transport cannot.

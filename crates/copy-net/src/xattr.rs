@@ -59,7 +59,8 @@ impl Of<'_> {
     }
 }
 
-/// True for attributes that belong to the file, not to its host: labels of security modules and of overlays stay behind.
+/// True for attributes that belong to the file, not to its host: labels of security modules and of overlays stay
+/// behind.
 fn travels(name: &[u8], root: bool) -> bool {
     match name {
         b"system.posix_acl_access" | b"system.posix_acl_default" => true,

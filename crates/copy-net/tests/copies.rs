@@ -82,9 +82,12 @@ fn a_tree_is_copied_and_copied_again() {
         assert!(fs::read_to_string(&report.manifest)
             .unwrap()
             .contains(&format!("a/b/large\t5000001\t{large}\tfile\t")));
+        let root = report.root.clone();
         let ended = pair().run();
         let report = agree(&ended);
         assert_eq!((report.sent_bytes, report.faults.len()), (0, 0));
+        // Hashes come from the last manifest: an unchanged tree keeps its root.
+        assert_eq!(report.root, root);
         same(&folder.join("from"), &to);
     }
 }

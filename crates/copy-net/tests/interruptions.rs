@@ -120,13 +120,13 @@ fn a_damaged_chunk_is_sent_again() {
 fn a_source_that_changes_is_begun_anew_or_left_out() {
     let folder = Folder::new("changes");
     fs::create_dir(folder.join("from")).unwrap();
-    fs::write(folder.join("from/a"), noise(1, 1_500_000)).unwrap();
+    fs::write(folder.join("from/a"), noise(1, 1_000_000)).unwrap();
     fs::write(folder.join("from/b"), noise(2, 100)).unwrap();
     let from = folder.text("from/");
     for always in [false, true] {
         let to = folder.join(&format!("to-{always}"));
         let mut pair = Pair::new(&[&from], &to, options());
-        pair.send.rate_bps = Some(20_000_000);
+        pair.send.rate_bps = Some(6_000_000);
         pair.send.progress_ms = 20;
         // Buffered data are read at once.
         if let TransportSpec::Tcp { send_buffer_bytes, .. } = &mut pair.send.transport {
@@ -136,7 +136,7 @@ fn a_source_that_changes_is_begun_anew_or_left_out() {
         let ended = pair.run_watched(&|event| {
             if let Event::Progress { sent_bytes: 1.., .. } = event {
                 if always || !changed.swap(true, Relaxed) {
-                    fs::write(folder.join("from/a"), noise(3, 1_500_000)).unwrap();
+                    fs::write(folder.join("from/a"), noise(3, 1_000_000)).unwrap();
                 }
             }
         });
@@ -189,6 +189,7 @@ fn a_path_that_is_silent_ends_the_copy_and_stop_ends_it_at_once() {
         let to = folder.join(&format!("to-{stops}"));
         let mut pair = Pair::new(&[&folder.text("from/")], &to, options()).through(faults.clone());
         (pair.send.silence_s, pair.receive.silence_s) = (1.0, 1.0);
+        pair.send.rate_bps = Some(40_000_000);
         let ended = pair.run_watched(&|event| {
             if let Event::Progress { sent_bytes: 1.., .. } = event {
                 faults.is_held.store(true, Relaxed);

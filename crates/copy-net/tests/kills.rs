@@ -1,5 +1,5 @@
-//! Worse interruptions of a copy: an end that is killed, a full disk, a path that is down and comes back. The same command goes
-//! on, and sends nothing again that was acknowledged, but at most one chunk per stream.
+//! Worse interruptions of a copy: an end that is killed, a full disk, a path that is down and comes back. The same
+//! command goes on, and sends nothing again that was acknowledged, but at most one chunk per stream.
 
 use crate::folders::{listing, Folder};
 use crate::power_cut::ends::{attempt, own_state_home, spec, Ends};

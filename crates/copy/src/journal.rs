@@ -1,7 +1,7 @@
 //! Journals: records of chunks that are durable (receiver), or whose hashes are known (sender).
 //!
-//! A record is its length (4 bytes), the CRC32C of what follows (4 bytes), and a body. A file goes by a key of its path; its
-//! chunks hold for one content of the source, which goes by a key too.
+//! A record is its length (4 bytes), the CRC32C of what follows (4 bytes), and a body. A file goes by a key of its
+//! path; its chunks hold for one content of the source, which goes by a key too.
 
 use crate::entry::Entry;
 use crate::tree::ChunkHash;

@@ -63,8 +63,8 @@ impl Plan {
 /// Hashes that are kept together.
 const BLOCK: u64 = 256;
 
-/// Chunks of a file with their hashes, as far as they are known. Memory follows the chunks that are known, whatever size
-/// another host says a file has.
+/// Chunks of a file with their hashes, as far as they are known. Memory follows the chunks that are known, whatever
+/// size another host says a file has.
 #[derive(Clone, Debug)]
 pub struct ChunkHashes {
     blocks: BTreeMap<u64, Vec<Option<ChunkHash>>>,

@@ -28,7 +28,8 @@ pub struct EndSpec {
     /// Connect: the port of the event `listening`.
     #[serde(default)]
     pub port: u16,
-    /// Secret of this copy, 64 hex digits: the first bytes of each connection, after TLS. Five that lack it end the copy.
+    /// Secret of this copy, 64 hex digits: the first bytes of each connection, after TLS. Five that lack it end the
+    /// copy.
     pub token: String,
     /// Keys of TLS 1.3; absent: plaintext, which the user asked for.
     #[serde(default)]
@@ -151,8 +152,8 @@ pub struct CopyOptions {
     pub sparse: bool,
     /// Entries of the destination that the sources do not have go, at the end, if nothing failed.
     pub mirror: bool,
-    /// Folder of an older version, absolute, at the receiver: a file that is the same there becomes a hard link to it, and
-    /// one that differs starts from it.
+    /// Folder of an older version, absolute, at the receiver: a file that is the same there becomes a hard link to it,
+    /// and one that differs starts from it.
     pub link_to: Option<String>,
     /// Unchanged means the same bytes, not the same size and time.
     pub checksum: bool,

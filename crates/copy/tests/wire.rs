@@ -111,7 +111,11 @@ proptest! {
     }
 
     #[test]
-    fn a_message_that_is_cut_or_damaged_is_refused_or_another(message in message(), at in any::<prop::sample::Index>(), bit in 0_u8..8) {
+    fn a_message_that_is_cut_or_damaged_is_refused_or_another(
+        message in message(),
+        at in any::<prop::sample::Index>(),
+        bit in 0_u8..8,
+    ) {
         let mut bytes = vec![];
         message.encode(&mut bytes);
         let body = &mut bytes[4..];

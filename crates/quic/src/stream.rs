@@ -160,6 +160,11 @@ impl QuicHandle {
         });
     }
 
+    /// False: it was shut down here, or its connection is closed or lost.
+    pub fn is_open(&self) -> bool {
+        !self.inner.is_shut.load(Ordering::Acquire) && self.inner.connection.close_reason().is_none()
+    }
+
     /// Address of the other end.
     pub fn peer(&self) -> SocketAddr {
         self.inner.connection.remote_address()

@@ -25,8 +25,8 @@ pub struct Closed {
 }
 
 impl Destination {
-    /// Sets times and modes of the folders, deepest first, and removes what the sources do not have if `mirror` was asked
-    /// for and `complete` (no fault, sources seen to their end). All is durable after it.
+    /// Sets times and modes of the folders, deepest first, and removes what the sources do not have if `mirror` was
+    /// asked for and `complete` (no fault, sources seen to their end). All is durable after it.
     ///
     /// # Errors
     /// `Io`: the last sync failed.

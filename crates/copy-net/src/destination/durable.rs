@@ -26,8 +26,8 @@ pub(super) struct Durable {
     trusted: bool,
     /// Path of the folder, and true if it is on another mount than the state folder.
     changed: Mutex<BTreeMap<Vec<Vec<u8>>, bool>>,
-    /// A rename counts as durable when the folder that it went to is. Until then no other thread syncs the state folder:
-    /// POSIX would allow that a part has left it, and has come nowhere.
+    /// A rename counts as durable when the folder that it went to is. Until then no other thread syncs the state
+    /// folder: POSIX would allow that a part has left it, and has come nowhere.
     order: Mutex<()>,
 }
 

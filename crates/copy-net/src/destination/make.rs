@@ -52,7 +52,8 @@ impl Destination {
             _ => self.rules.set(entry, Of::Name(folder.as_fd(), &name)),
         };
         let renamed = self.rename(&name, path);
-        // Renaming one name of a file to another name of it does nothing (rename(2)), and after an error it is of no use.
+        // Renaming one name of a file to another name of it does nothing (rename(2)), and after an error it is of no
+        // use.
         let _ = unlinkat(&folder, name.as_slice(), AtFlags::empty());
         renamed?;
         Ok(set.err().map(|reason| fault(&entry.path, FaultKind::Metadata, reason)))

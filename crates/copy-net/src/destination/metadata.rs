@@ -76,7 +76,8 @@ impl Rules {
     }
 }
 
-/// Permission bits for a file that has these owners: without set-user-ID and set-group-ID, unless they are the source's.
+/// Permission bits for a file that has these owners: without set-user-ID and set-group-ID, unless they are the
+/// source's.
 fn mode(entry: &Entry, uid: u32, gid: u32) -> u32 {
     let folder = matches!(entry.kind, EntryKind::Folder);
     match (uid, gid) == (entry.uid, entry.gid) || folder {

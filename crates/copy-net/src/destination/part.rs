@@ -82,8 +82,8 @@ impl Part {
         self.file.read_exact_at(buffer, offset)
     }
 
-    /// Takes [begin, end) over from the base, in the kernel (nothing to do after a reflink, and for a device). Only with
-    /// `Base::Existing` or `Base::Older`, or a part resumed where there is such a base.
+    /// Takes [begin, end) over from the base, in the kernel (nothing to do after a reflink, and for a device). Only
+    /// with `Base::Existing` or `Base::Older`, or a part resumed where there is such a base.
     ///
     /// # Errors
     /// Those of copy_file_range(2); `UnexpectedEof` where the base is shorter.
@@ -180,8 +180,8 @@ impl Part {
         Ok(())
     }
 
-    /// Drops the pages of [begin, end) from the page cache: after [`super::Destination::sync`], to leave room for others,
-    /// and before `verify_read`, so that the disk is read.
+    /// Drops the pages of [begin, end) from the page cache: after [`super::Destination::sync`], to leave room for
+    /// others, and before `verify_read`, so that the disk is read.
     pub fn release(&self, begin: u64, end: u64) {
         drop_pages(self.file.as_fd(), begin, end);
     }

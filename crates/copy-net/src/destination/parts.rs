@@ -81,8 +81,8 @@ impl Destination {
         Ok(Part { base, cloned, ..new(file, home, name) })
     }
 
-    /// Gives a whole part the entry's size and metadata; [`Destination::sync`] after it makes both durable. Metadata that
-    /// may not be set is returned as a fault of kind `Metadata`.
+    /// Gives a whole part the entry's size and metadata; [`Destination::sync`] after it makes both durable. Metadata
+    /// that may not be set is returned as a fault of kind `Metadata`.
     ///
     /// # Errors
     /// `Unwritable`: the size cannot be set.
@@ -96,8 +96,8 @@ impl Destination {
         Ok(set.err().map(|reason| fault(&entry.path, FaultKind::Metadata, reason)))
     }
 
-    /// Makes all that was written to these parts durable, with their names in the state folder: fdatasync of few, syncfs
-    /// of many. After an error nothing written since the last sync may count as durable.
+    /// Makes all that was written to these parts durable, with their names in the state folder: fdatasync of few,
+    /// syncfs of many. After an error nothing written since the last sync may count as durable.
     ///
     /// # Errors
     /// Those of fsync(2) and syncfs(2): give the attempt up.
@@ -160,7 +160,8 @@ impl Destination {
         }
     }
 
-    /// Reads the file that stands at the entry's name, its older version, or the device: to hash its chunks for a delta.
+    /// Reads the file that stands at the entry's name, its older version, or the device: to hash its chunks for a
+    /// delta.
     ///
     /// # Errors
     /// `Unwritable`: it is gone or may not be read.

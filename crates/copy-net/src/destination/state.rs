@@ -135,8 +135,8 @@ fn sub_folder(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
     Ok(openat(above, name, flags, Mode::empty())?)
 }
 
-/// Folder of this user for states that outlive a copy (manifests, the sender's journal), and for copies to block devices:
-/// `$XDG_STATE_HOME/elephan/copies`, or below `~/.local/state`. It is made.
+/// Folder of this user for states that outlive a copy (manifests, the sender's journal), and for copies to block
+/// devices: `$XDG_STATE_HOME/elephan/copies`, or below `~/.local/state`. It is made.
 ///
 /// # Errors
 /// `Io`: no home folder, or not to be written.

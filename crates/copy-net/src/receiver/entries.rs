@@ -163,15 +163,15 @@ impl Receiver<'_> {
         let EntryKind::File { size, .. } = entry.kind else { return None };
         let plan = Plan::new(size, self.options.chunk_bytes);
         let known = lock(&self.state).index.remove(&FileKey::new(&entry, plan.chunk_bytes()));
+        let hash = whole_hash(&plan, &known).or_else(|| self.known.get(&entry));
         let outcome = match existing {
-            Existing::Same => Some(there(whole_hash(&plan, &known))),
+            Existing::Same => Some(there(hash)),
             Existing::SameContent => {
                 let metadata = self.destination.adjust(&entry).err().map(|fault| fault.reason);
-                let hash = whole_hash(&plan, &known);
                 Some(Outcome::Done { was_there: true, hash, metadata })
             }
             Existing::Linkable => match self.destination.link_older(&entry) {
-                Ok(()) => Some(there(None)),
+                Ok(()) => Some(there(hash)),
                 // Too many links, for example: it is copied from there instead.
                 Err(_) => None,
             },
@@ -255,8 +255,8 @@ impl Receiver<'_> {
         Some(Want { number, generation: 0, more: is_doubted, chunks: WantChunks::Runs(runs) })
     }
 
-    /// A device may have changed since the journal spoke of it: what is here is compared, after what is missing was asked
-    /// for. Returns the missing runs.
+    /// A device may have changed since the journal spoke of it: what is here is compared, after what is missing was
+    /// asked for. Returns the missing runs.
     fn doubt(
         &self,
         file: &ReceiveFile,

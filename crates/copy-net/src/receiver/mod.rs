@@ -1,4 +1,5 @@
-//! The end that writes: decides what it needs, checks and writes chunks, syncs, notes in the journal, then acknowledges.
+//! The end that writes: decides what it needs, checks and writes chunks, syncs, notes in the journal, then
+//! acknowledges.
 
 mod commit;
 mod delta;

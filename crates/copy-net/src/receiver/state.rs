@@ -3,6 +3,7 @@
 use crate::destination::{Base, Destination, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::journal_file::JournalFile;
+use crate::known_hashes::KnownHashes;
 use crate::manifest_file::ManifestFile;
 use crate::session::{lock, CpuCount, Session};
 use copy::{
@@ -21,6 +22,8 @@ pub(crate) struct Receiver<'a> {
     pub(super) session: &'a Session,
     pub(super) options: CopyOptions,
     pub(super) destination: &'a Destination,
+    /// From the last copy.
+    pub(super) known: KnownHashes,
     /// The source is a block device: its identity is the same whatever is written to it.
     pub(super) is_device: bool,
     pub(super) state: Mutex<State>,
@@ -129,17 +132,19 @@ impl<'a> Receiver<'a> {
         let (journal, records) = JournalFile::open(&path, whole_records)
             .map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("{}: {error}", path.display()) })?;
         let index = JournalIndex::replay(&records);
+        let manifest = ManifestFile::create(&spec.copy, "receiver", &spec.options)?;
         Ok(Receiver {
             session,
             options: spec.options.clone(),
             destination,
+            known: manifest.known_hashes(),
             is_device: shape == copy::SourcesShape::OneDevice,
             state: Mutex::new(State {
                 index,
                 files: BTreeMap::new(),
                 links: BTreeMap::new(),
                 left_out: BTreeSet::new(),
-                manifest: Some(ManifestFile::create(&spec.copy, "receiver", &spec.options)?),
+                manifest: Some(manifest),
                 announced: 0,
                 end: None,
                 is_complete: false,

@@ -197,7 +197,8 @@ impl Receiver<'_> {
         }
     }
 
-    /// Writes to the part, if the chunk still has a file. One that cannot be written is left out, and the stream goes on.
+    /// Writes to the part, if the chunk still has a file. One that cannot be written is left out, and the stream goes
+    /// on.
     fn write(&self, target: &mut Option<Target>, write: impl FnOnce(&Part) -> io::Result<()>) -> io::Result<()> {
         let Some(Target { file, part }) = target else { return Ok(()) };
         if part.is_none() {

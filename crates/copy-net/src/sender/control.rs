@@ -222,7 +222,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// After all threads have ended. Returns root and manifest of a copy that is done; what is durable stays noted if not.
+    /// After all threads have ended. Returns root and manifest of a copy that is done; what is durable stays noted if
+    /// not.
     ///
     /// # Errors
     /// `Io`: the manifest cannot be written.

@@ -106,7 +106,7 @@ impl SendStream<'_, '_> {
                 self.flush()?;
                 continue;
             }
-            if lock(&self.frames.inner).has_ended {
+            if lock(&self.frames.inner).has_ended || !self.handle.is_open() {
                 return Err(io::Error::other("the other end has closed it"));
             }
             drop(wait(&self.sender.work_ready, state, GLANCE));

@@ -1,9 +1,10 @@
-//! A file system in memory that keeps what is synced apart from what is only written, and forgets the rest at a power cut.
+//! A file system in memory that keeps what is synced apart from what is only written, and forgets the rest at a power
+//! cut.
 //!
-//! It promises as little as POSIX does: fsync(2) of a file makes its content durable but not its name, fsync of a folder
-//! makes names durable but no content, fdatasync leaves metadata out. A rename is one step, as on every journaling file
-//! system. At a cut each sector, each size, each file's metadata and each name that was not synced is kept or not by
-//! chance.
+//! It promises as little as POSIX does: fsync(2) of a file makes its content durable but not its name, fsync of a
+//! folder makes names durable but no content, fdatasync leaves metadata out. A rename is one step, as on every
+//! journaling file system. At a cut each sector, each size, each file's metadata and each name that was not synced is
+//! kept or not by chance.
 
 use std::collections::{BTreeMap, BTreeSet};
 
