@@ -140,10 +140,14 @@ def test_a_destination_that_is_not_mounted_fails_at_once(site: Site, backup: Bac
 def test_an_attempt_that_fails_is_made_again_and_counted(
     site: Site, backup: Backup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # ssh(1) that cannot connect, at once.
+    # ssh(1) that cannot connect, at once: by a name that no server tells now, then by its address.
     tools = site.folder / "bin"
     tools.mkdir()
-    (tools / "ssh").write_text("#!/bin/sh\necho 'ssh: connect to host osc port 22: No route to host' >&2\nexit 255\n")
+    (tools / "ssh").write_text(
+        f"#!/bin/sh\nif mkdir {tools}/first 2>/dev/null; then\n"
+        "echo 'ssh: Could not resolve hostname osc: Temporary failure in name resolution' >&2\n"
+        "else echo 'ssh: connect to host osc port 22: No route to host' >&2; fi\nexit 255\n"
+    )
     (tools / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     site.job(top='[retry]\nattempts = 3\nwait = "10ms"\n')
