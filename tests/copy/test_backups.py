@@ -17,7 +17,7 @@ import pytest
 from elephan.backup.ledger import Ledger
 from tests.hosts import testbed
 from tests.hosts.conftest import Said, here
-from tests.processes import until
+from tests.processes import quick, until
 
 Backup = Callable[..., Said]
 
@@ -101,7 +101,7 @@ def test_a_daemon_that_is_killed_goes_on_between_hosts(hosts: testbed.Hosts, fil
     words = [sys.executable, "-c", "from elephan.cli import main; main()", "backup", str(file), "run"]
 
     def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=quick())
 
     first = start()
     try:
