@@ -15,6 +15,7 @@ from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast
 from elephan.advise.measure import measured
 from elephan.advise.steering import Steerer
+from elephan.advise.text import simulated
 from elephan.copy import control
 from elephan.copy.attempt import Steered
 from elephan.copy.probe import Beside, Reflector, beside, reflecting, tester
@@ -61,6 +62,7 @@ class Advised:
             f"advice: {text_of(one)}: {units.rate(middle)} expected "
             f"({units.rate(low)} to {units.rate(high)}); others lose: {harm}; limit: {self.advice.limit_text}",
             *self.advice.reasons,
+            simulated(self.advice),
         ]
 
 
