@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from elephan.papers.drawing import framed
@@ -23,6 +25,8 @@ DRAWN = (
     "iperf3-8", "scp", "rsync", "rclone-8", "lftp-8", "elephan-cubic-8", "elephan-storage_friendly-8",
     "elephan-quic-storage_friendly-8", "elephan-auto",
 )  # fmt: skip
+SHARED = 0.15
+"""Share of the processors, taken by others, from which on the page says so (interrupts of the path take some)."""
 LEAST_LOSS = 1e-6
 """Place of no loss on an axis of logarithms."""
 
@@ -45,7 +49,7 @@ the payload over the time of the whole command, start and sign-in included. The 
 over {runs} runs. elephan's time includes that everything is on the disk (fsync); the others leave that to the kernel,
 which then took {sync} s. `>`: stopped at the limit, and the rate until then. **e**: the emulator took more than 75 % of
 a core or lost packets itself; **m**: the machine's processors were taken by more than 95 %. There the number is a bound
-of this machine. rclone and lftp fetch, since only so they have several streams of one file. {versions}.
+of this machine. rclone and lftp fetch, since only so they have several streams of one file. {versions}.{others}
 
 ## Targets
 
@@ -92,6 +96,7 @@ def text_of(cells: Mapping[Key, Cell]) -> str:
             turns=TURNS,
             runs=len(rows),
             sync=spread(synced, ".1f"),
+            others=others(rows),
             versions=", ".join(f"{name} {version}" for name, version in sorted(versions)) or "No versions",
             targets=table(
                 ["target", "verdict", "numbers, Mbit/s where no unit stands"],
@@ -101,6 +106,18 @@ def text_of(cells: Mapping[Key, Cell]) -> str:
             cpu="\n\n".join(of_payloads(cells, cpu)),
             resume=resumed(cells),
         )
+    )
+
+
+def others(rows: Sequence[Row]) -> str:
+    """Return what the reader must know of a machine that did other work too; "" of one that did not."""
+    shares = [row.others(os.cpu_count() or 1) for row in rows if row.busy]
+    middle = median(shares) if shares else 0.0
+    if middle < SHARED:
+        return ""
+    return (
+        f" The machine did other work meanwhile: in the median {middle:.0%} of its processors' time went neither to "
+        "the ends nor to the emulator's thread."
     )
 
 
