@@ -49,7 +49,10 @@ NOISE = re.compile(r"Running as user|\d+ of \d+ runs, \d+%|a repetition took ")
 """Lines that depend on the user and on the speed: tshark's warning for root, progress without a terminal, plans."""
 
 ID = re.compile(r"(?<= )[0-9a-f]{10}\b")
-"""A run's id in a command: stands for the newest run in the store, since ids change with the version."""
+"""A run's id in a command: stands for the run of `LISTED`, since ids change with the version."""
+
+LISTED = "elephan results list --where path.loss=0 --where flow.congestion_control=reno"
+"""The listing of the page that shows the run whose id its commands name."""
 
 
 @dataclass
@@ -92,9 +95,8 @@ def prepare(folder: Path) -> None:
 def run(command: str, folder: Path) -> tuple[int, str]:
     """Run a command of the guide in `folder`; return exit code and output."""
     if ID.search(command):
-        # Runs of one second have no order: the page speaks of the one under another control than reno, if it has two.
-        listed = json.loads(run("elephan results list --newest 2 --json", folder)[1])
-        listed.sort(key=lambda record: record["flows"][0]["congestion_control"] == "reno")
+        # The run that the page lists before it. The newest ones would not do: runs of one second have no order.
+        listed = json.loads(run(f"{LISTED} --json", folder)[1])
         command = ID.sub(listed[0]["id"], command)
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
