@@ -64,6 +64,19 @@ def test_the_page_says_that_the_machine_did_other_work(monkeypatch: pytest.Monke
     assert page.others([]) == ""
 
 
+def test_small_files_are_judged_beside_one_file_of_the_nearest_size() -> None:
+    rows = [row("elephan-cubic-8", 280), row("elephan-cubic-8", 200, payload="200MB")]
+    rows += [row("elephan-cubic-8", 180, payload="small:5000")]
+    (said,) = [target for target in targets(cells_of(rows, 5)) if target.text.startswith("small files")]
+    assert said.verdict == "met" and "90.0%" in said.numbers and "200MB" in said.numbers
+
+
+def test_the_picture_draws_the_payload_of_most_cells() -> None:
+    rows = [row("scp", 10, line=Line(300, 50, loss), payload="200MB") for loss in (1e-4, 1e-3)]
+    cells = cells_of([*rows, row("scp", 10, line=Line(300, 50, 1e-4))], 5)
+    assert page.drawn_payload(cells, [line for line, _, _ in cells]) == "200MB"
+
+
 @pytest.mark.parametrize("name", ["1 GB", "small:", "device:2", "10", ""])
 def test_a_payload_of_another_name_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="--payload"):

@@ -154,17 +154,22 @@ def _hard(measured: Measured) -> Target:
 def _small(measured: Measured) -> Target:
     target = Target("small files: within 15 % of one big file, or of cp -r of the same tree")
     for line in measured.lines:
-        big = [found for payload in measured.payloads(line, "file") if (found := measured.best(line, payload, OURS))]
+        big = [(name, best[1]) for name in measured.payloads(line, "file") if (best := measured.best(line, name, OURS))]
         for payload in measured.payloads(line, "small"):
             ours = measured.best(line, payload, OURS)
             if ours is None or not big:
                 continue
+            # The size nearest: the start of a command is a share of the time.
+            size, one = min(big, key=lambda found: abs(Payload(found[0]).bytes - Payload(payload).bytes))
             disk = next((cell.mbps for (at, of, tool), cell in measured.cells.items()
                          if at.rate_mbps == 0 and of == payload and tool == "cp"), float("inf"))  # fmt: skip
-            bound = min(big[0][1].mbps, disk)
+            bound = min(one.mbps, disk)
             share = ours[1].mbps / bound
             target.found.append(
-                (share >= SMALL_SHARE, f"{line.text}, {payload}: {share:.1%} ({named(*ours)} of {bound:.4g} Mbit/s)")
+                (
+                    share >= SMALL_SHARE,
+                    f"{line.text}, {payload}: {share:.1%} ({named(*ours)} of {bound:.4g} Mbit/s, {size})",
+                )
             )
     return target
 
