@@ -192,6 +192,14 @@ impl Session {
         lock(&self.control).is_some()
     }
 
+    /// Waits for the copy to be over, but not for longer than `time`.
+    pub fn wait_over(&self, time: Duration) {
+        let end_ns = path_net::monotonic_ns() + time.as_nanos() as u64;
+        while !self.is_over() && path_net::monotonic_ns() < end_ns {
+            drop(wait(&self.outbox_filled, lock(&self.outbox), GLANCE));
+        }
+    }
+
     /// Registers a stream; false: the copy is over.
     pub fn add_stream(&self, id: u32, handle: Arc<dyn Handle>, sent_bytes: Arc<AtomicU64>) -> bool {
         lock(&self.streams).insert(id, OpenStream { handle, sent_bytes, is_active: true });
