@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 
@@ -22,6 +23,11 @@ def end(pids: Iterable[int], within_s: float = 5.0) -> bool:
     while (left := {pid for pid in left if runs(pid)}) and time.monotonic() < deadline_s:
         time.sleep(0.02)
     return not left
+
+
+def quick(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return an environment in which Python may keep the modules that it compiles: a start takes half the time."""
+    return {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def free_port() -> int:

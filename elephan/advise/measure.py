@@ -151,8 +151,8 @@ def measured(tester: Tester, bytes_to_copy: float, *, budget_s: float = BUDGET_S
     spent = Spent(budget_s, share * bytes_to_copy)
     if not spent.run(tester, "capacity", {"share_ppm": BUSY_PPM}, 0.0, 400_000):
         raise RunError(
-            f"the capacity of the path was not found: {spent.outcomes['capacity']['refused']}; a copy of more bytes "
-            "(--for) allows more packets"
+            f"the capacity of the path was not found: {spent.outcomes['capacity']['refused']}; more bytes "
+            "to copy allow more packets (elephan advise: --for)"
         )
     capacity = spent.estimate("capacity", "capacity_bps")
     assert capacity is not None

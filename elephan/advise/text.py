@@ -22,15 +22,20 @@ def lines(advice: Advice, bytes_to_copy: float, *, with_table: bool = False) -> 
     if not advice.keeps_limit:
         found.append("warning: no candidate keeps the limit")
     found += [f"- {reason}" for reason in advice.reasons]
-    of = advice.simulated
-    late = "; the time ran out before all were made" if of["is_late"] else ""
-    found.append(
-        f"simulated: {pluralize(of['candidates'], 'candidate')} in {pluralize(of['runs'], 'run')}, the first "
-        f"{duration(of['copy_s'])} of the copy, in {duration(of['seconds'])}{late}"
-    )
+    found.append(simulated(advice))
     if with_table:
         found += ["", *_table(advice)]
     return found
+
+
+def simulated(advice: Advice) -> str:
+    """Return what was simulated, and if the time was too short for all of it."""
+    of = advice.simulated
+    late = "; the time ran out before all were made" if of["is_late"] else ""
+    return (
+        f"simulated: {pluralize(of['candidates'], 'candidate')} in {pluralize(of['runs'], 'run')}, the first "
+        f"{duration(of['copy_s'])} of the copy, in {duration(of['seconds'])}{late}"
+    )
 
 
 def _harm(band: Band) -> str:

@@ -6,19 +6,19 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
 from elephan.backup.config import load
 from elephan.backup.ledger import Ledger
-from elephan.backup.locks import Runs, locked
+from elephan.backup.locks import locked
 from elephan.backup.running import Runner, Say
 from elephan.backup.spec import JobSpec, Spec
 from elephan.backup.texts import run_line
 from elephan.backup.timetable import caught_up, next_due
-from elephan.errors import ElephanError, InputError
+from elephan.errors import ElephanError, InputError, StoreError
 from elephan.printable import one_line
 from elephan.signals import termination_requested
 from elephan.units import pluralize
@@ -89,15 +89,17 @@ class Daemon:
         for name in gone:
             del self._states[name]
         for job in spec.jobs:
-            if job.name in self._running:
+            if job.name in self._running and job.name in self._states:
                 continue
             # Before its row is written: that tells if an unfinished run is one of this job still.
             open_run = self.ledger.open_run(job.name)
-            before = self.ledger.job(job.name)
-            now_s = time.time()
-            since_s = now_s if before is None else float(before["created"])
-            due_s = next_due(job.schedule, self.ledger.last_due_s(job.name), since_s)
-            self._states[job.name] = _State(due_s, resumes=open_run is not None)
+            self._states[job.name] = _State(self._next_due_s(job), resumes=open_run is not None)
+
+    def _next_due_s(self, job: JobSpec) -> float | None:
+        """Return when a job is due next by the store, which also has the runs of other processes."""
+        before = self.ledger.job(job.name)
+        since_s = time.time() if before is None else float(before["created"])
+        return next_due(job.schedule, self.ledger.last_due_s(job.name), since_s)
 
     def run(self, wait: WaitForSignal, reread: Callable[[], Spec | None] = lambda: None) -> None:
         """Run jobs until `wait` says that a signal came; `reread` gives the file where it was to be read again."""
@@ -152,7 +154,10 @@ class Daemon:
         def work() -> None:
             try:
                 resumed = state.resumes
-                row = runner.run(due_s, missed)
+                row = runner.run_open(due_s, missed)
+                if row is None:
+                    # Another process has made it meanwhile.
+                    return
                 self._told(job, row)
                 if resumed and due_s is not None and row["due"] != due_s and row["ended"] is not None:
                     # It was the unfinished one. The due one follows.
@@ -189,17 +194,22 @@ class Daemon:
                 continue
             state.resumes = False
             state.said.clear()
+            if one.error is not None and not isinstance(one.error, ElephanError):
+                raise one.error
+            # From the store: another process may have run the job, and the file may have been read again.
+            with suppress(StoreError):
+                state.due_s = self._next_due_s(self.spec.job(name) or one.job)
             if one.error is not None:
                 self._failed(name, state, one.error)
             self._sent_s = -SEND_S
 
     def _failed(self, name: str, state: _State, error: BaseException) -> None:
-        if not isinstance(error, ElephanError):
-            raise error
         self._say(f"{name}: {one_line(str(error))}")
         state.not_before_s = time.monotonic() + BUSY_S
-        # Its work is still to be done.
-        state.resumes = isinstance(error, Runs)
+        # A run that was begun is still to be done, whoever began it.
+        state.resumes = True
+        with suppress(StoreError):
+            state.resumes = self.ledger.open_run(name) is not None
 
     def _send(self) -> None:
         """Send rows to the server, in a thread: one that is away takes seconds to find so."""

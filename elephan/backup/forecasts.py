@@ -124,6 +124,8 @@ def judged(told: CopyForecast, sent_bytes: int, seconds: float, again: CopyForec
     """Return how a run compares with its forecast; `again` is the forecast of the data that came."""
     if _fits(told, seconds):
         verdict, text = "as forecast", ""
+    elif sent_bytes == 0 and told.bytes:
+        verdict, text = "less data", f"nothing instead of {units.size(told.bytes)}"
     elif again is not None and _fits(again, seconds):
         verdict = "more data" if sent_bytes > told.bytes else "less data"
         text = f"{units.size(sent_bytes)} instead of {units.size(told.bytes)}"

@@ -93,18 +93,30 @@ class Runner:
     def run(self, due_s: float | None = None, missed: int = 0) -> dict[str, Any]:
         """Run; return the row. Raises `Runs` when a run of the job goes on elsewhere, `StoreError`."""
         with locked(self.ledger.place, self.spec.name, self.job.name):
-            row = self._opened()
-            if row is None:
-                row = self.ledger.new_run(self.job.name, self.job.kind, None, due_s, missed)
-            self.row = row
-            self._sum = (row["sent_bytes"] or 0, row["seconds"] or 0.0)
-            try:
-                self._attempts()
-            except BaseException as error:
-                if row["ended"] is None and not isinstance(error, ElephanError):
-                    self.ledger.put_run(row, state="interrupted", text=None)
-                raise
-            return row
+            return self._run(due_s, missed)
+
+    def run_open(self, due_s: float | None, missed: int) -> dict[str, Any] | None:
+        """See `run`; None where another process has done meanwhile what was due, or the unfinished run (no `due_s`)."""
+        with locked(self.ledger.place, self.spec.name, self.job.name):
+            if self.ledger.open_run(self.job.name) is None:
+                last_s = self.ledger.last_due_s(self.job.name)
+                if due_s is None or (last_s is not None and last_s >= due_s):
+                    return None
+            return self._run(due_s, missed)
+
+    def _run(self, due_s: float | None, missed: int) -> dict[str, Any]:
+        row = self._opened()
+        if row is None:
+            row = self.ledger.new_run(self.job.name, self.job.kind, None, due_s, missed)
+        self.row = row
+        self._sum = (row["sent_bytes"] or 0, row["seconds"] or 0.0)
+        try:
+            self._attempts()
+        except BaseException as error:
+            if row["ended"] is None and not isinstance(error, ElephanError):
+                self.ledger.put_run(row, state="interrupted", text=None)
+            raise
+        return row
 
     def _opened(self) -> dict[str, Any] | None:
         """Return the run that goes on; one of a job that was changed meanwhile has ended."""

@@ -33,6 +33,10 @@ STATE_WORDS = {
 """States of a job in words."""
 
 
+RPO_RTO = "RPO: the greatest age of the newest complete copy; RTO: the time to restore all; both are forecast."
+"""The two words of disaster recovery, where they are shown."""
+
+
 def moment(at_s: float | None) -> str:
     """Return a time as people of this machine read it."""
     return units.NOTHING if at_s is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))

@@ -90,7 +90,7 @@ def status(
 ) -> None:
     """Show each job in a line: its state, its newest run, what that was forecast to take, the data at risk."""
     from elephan.backup.reading import BackupReader
-    from elephan.backup.texts import run_line
+    from elephan.backup.texts import RPO_RTO, run_line
 
     spec = _spec(context)
     with BackupReader(store) as reader:
@@ -115,6 +115,7 @@ def status(
         emit(f"backup {spec.name} has not run with {reader.location}: elephan backup {context.obj} run")
         return
     console().print(_table(views))
+    emit(f"{RPO_RTO} At risk: that age now.")
 
 
 @app.command()
@@ -197,6 +198,7 @@ def forecast(
     """
     from elephan.backup.ledger import Ledger
     from elephan.backup.planning import forecast_backup
+    from elephan.backup.texts import RPO_RTO
     from elephan.store.place import default_location
 
     spec = _spec(context)
@@ -213,6 +215,7 @@ def forecast(
         emit(json.dumps([one.as_json() for one in found]))
         return
     console().print(_forecast_table(found))
+    emit(f"{RPO_RTO} At worst: with each copy as slow as 95 % of the simulated ones are at most.")
     for one in found:
         for note in one.notes:
             emit(f"{one.job.name}: {note}")

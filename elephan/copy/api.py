@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from elephan.copy import control, receipt, state
 from elephan.copy.attempt import Attempt
-from elephan.copy.faults import AGAIN, LOST, CopyFailed
+from elephan.copy.faults import AGAIN, LOST, STATE, CopyFailed
 from elephan.copy.name import name_of
 from elephan.copy.request import CopyRequest, Place
 from elephan.copy.scan import scanned, scanned_by
 from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
 from elephan.core import native
-from elephan.errors import ElephanError, InputError
+from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts.agent import AgentError
 
 if TYPE_CHECKING:
@@ -151,8 +151,6 @@ class _Copy:
                 if self.wait(wait_s):
                     raise native.Stopped("stopped") from None
             else:
-                with suppress(OSError):
-                    self._file.unlink()
                 return outcome
 
     def _note_unfinished(self) -> None:
@@ -170,7 +168,10 @@ class _Copy:
         }
         with suppress(ElephanError):
             about["began"] = state.read(self._file)["began"]
-        state.write(self._file, about)
+        try:
+            state.write(self._file, about)
+        except RunError as error:
+            raise CopyFailed(STATE, str(error)) from error
 
     def _as_failed(self, error: ElephanError) -> CopyFailed:
         """Return an error with its kind. Once the ends have met, a host that is not found is one that is away."""
@@ -215,10 +216,11 @@ class _Copy:
                     request, sides, self.name, chosen.transport, streams, request.rate_bps, tell, self.wait
                 )
                 if self.advised is not None:
-                    loop = stack.enter_context(self._auto().steering(self.advised.advice, sides, self._tell))
+                    loop = stack.enter_context(
+                        self._auto().steering(self.advised.advice, sides, self.decisions, self._tell, self._note)
+                    )
                     if loop is not None:
                         attempt.on_progress = loop.look
-                        self.decisions = loop.decisions
                 self._tell(
                     {
                         "event": "attempt",
@@ -254,7 +256,7 @@ class _Copy:
             return request
         if self.settings and request.auto is None:
             # Measuring again would cost more time than the rest of most copies.
-            return replace(request, **self.settings)
+            return replace(request, **{key: one for key, one in self.settings.items() if getattr(request, key) is None})
         auto = self._auto()
         spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
         total: int = scanned_by(sides.source.agent, spec, self.wait)["bytes"]
@@ -302,9 +304,15 @@ class _Copy:
             waited_s=self.waited_s,
             notes=self.notes,
         )
-        file = receipt.keep(whole, self.request.receipt)
-        if self.request.sign is not None:
-            receipt.sign(file, self.request.sign)
+        with suppress(OSError):
+            self._file.unlink()
+        try:
+            file = receipt.keep(whole, self.request.receipt)
+            if self.request.sign is not None:
+                receipt.sign(file, self.request.sign)
+        except ElephanError as error:
+            # Another attempt would not help.
+            raise CopyFailed(STATE, f"all is copied, but the receipt is not: {error}") from error
         self._tell({"event": "done", "receipt": whole, "file": str(file)})
         exit_code = 1 if whole["faults"] or whole["faults_more"] else 0
         return CopyOutcome(whole, exit_code, len(self.attempts), whole["faults"], str(file))

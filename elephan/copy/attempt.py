@@ -10,7 +10,7 @@ from typing import Any
 
 from elephan.copy import tunnel
 from elephan.copy.ends import End, LocalEnd, RemoteEnd, has_ended, stopped
-from elephan.copy.faults import CopyFailed, telling
+from elephan.copy.faults import FOLLOWS, CopyFailed, telling
 from elephan.copy.request import CopyRequest
 from elephan.copy.sides import LOOPBACK, Side, Sides, end_paths
 from elephan.core import native
@@ -210,7 +210,8 @@ class Attempt:
                 break
             if faults:
                 since_s = since_s or time.monotonic()
-                if all(has_ended(end) for end in ends) or time.monotonic() - since_s > OTHER_END_S:
+                is_known = any(fault.kind not in FOLLOWS for fault in faults)
+                if is_known or all(map(has_ended, ends)) or time.monotonic() - since_s > OTHER_END_S:
                     raise telling(faults)
             self._take(LOOK_S)
         for end in ends:

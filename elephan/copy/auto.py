@@ -10,11 +10,12 @@ from typing import Any
 
 from elephan import units
 from elephan.advise.advice import Advice, advise
-from elephan.advise.candidates import CONTROLS
+from elephan.advise.candidates import CONTROLS, text_of
 from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast
 from elephan.advise.measure import measured
 from elephan.advise.steering import Steerer
+from elephan.advise.text import simulated
 from elephan.copy import control
 from elephan.copy.attempt import Steered
 from elephan.copy.probe import Beside, Reflector, beside, reflecting, tester
@@ -58,16 +59,18 @@ class Advised:
         one, (low, middle, high) = self.advice.candidate, self.advice.goodput_bps
         harm = ", ".join(f"{name} {units.share(band[1])}" for name, band in self.advice.harm.items())
         return [
-            f"advice: {one.control}, {units.pluralize(one.streams, 'stream')}: {units.rate(middle)} expected "
+            f"advice: {text_of(one)}: {units.rate(middle)} expected "
             f"({units.rate(low)} to {units.rate(high)}); others lose: {harm}; limit: {self.advice.limit_text}",
             *self.advice.reasons,
+            simulated(self.advice),
         ]
 
 
-def controls_of(sides: Sides) -> tuple[str, ...]:
-    """Return the controls that the sender can use: all of the advice's where its user may load them, else its kernel's.
+def controls_of(request: CopyRequest, sides: Sides) -> tuple[str, ...]:
+    """Return the controls that the sender can use: all of the advice's by QUIC, or where its user may load them, else
+    its kernel's.
     """
-    if control.may_load(sides.source):
+    if request.transport == "quic" or control.may_load(sides.source):
         return CONTROLS
     names = control.names_at(sides.source)
     return tuple(name for name in CONTROLS if name in names) or CONTROLS[:1]
@@ -82,7 +85,7 @@ def advised(
         tell({"event": "note", "text": "measuring the path: 20 s at most, 1 % of the data at most"})
         facts = measured(test, bytes_to_copy)
     tell({"event": "note", "text": f"simulating candidates on a path of {units.rate(facts.rate_bps)}: 30 s at most"})
-    controls = controls_of(sides) if request.congestion_control is None else (request.congestion_control,)
+    controls = controls_of(request, sides) if request.congestion_control is None else (request.congestion_control,)
     found = advise(facts, bytes_to_copy=bytes_to_copy, harm_limit=request.harm, controls=controls)
     one = found.candidate
     changes: dict[str, Any] = {}
@@ -141,16 +144,20 @@ class Steering:
 
 
 @contextmanager
-def steering(advice: Advice, sides: Sides, tell: Tell) -> Iterator[Steering | None]:
-    """Give the loop for the time of an attempt; None, with a note, where no small packets pass."""
+def steering(
+    advice: Advice, sides: Sides, decisions: list[dict[str, Any]], tell: Tell, note: Callable[[str], None]
+) -> Iterator[Steering | None]:
+    """Give the loop for the time of an attempt, which adds to `decisions`; None, with a note, where no small packets
+    pass.
+    """
     with ExitStack() as stack:
         try:
             found = stack.enter_context(_beside(sides, stack))
         except ElephanError as error:
-            tell({"event": "note", "text": f"no steering: {error}"})
+            note(f"no steering: {error}")
             yield None
             return
-        yield Steering(Steerer(advice), found, tell)
+        yield Steering(Steerer(advice), found, tell, decisions)
 
 
 @contextmanager

@@ -7,6 +7,9 @@ from elephan.errors import ElephanError, InputError, RunError
 LOST = "lost"
 """Kind of a fault of the SSH session itself, beside the kinds of the agent's errors."""
 
+STATE = "state"
+"""Kind of a fault of the files that the user who typed the copy keeps: receipts, signatures, unfinished copies."""
+
 AGAIN = frozenset({"peer", "port", "busy", LOST})
 """Kinds after which another attempt may help."""
 
@@ -15,7 +18,7 @@ FOLLOWS = ("peer", "stopped", LOST)
 
 
 class CopyFailed(RunError):
-    """One attempt has ended early. `kind` is that of the agent's errors (docs/design/agent.md), or `LOST`."""
+    """One attempt has ended early. `kind` is that of the agent's errors (docs/design/agent.md), `LOST` or `STATE`."""
 
     def __init__(self, kind: str, text: str) -> None:
         """Take the text as it is."""

@@ -120,8 +120,8 @@ def host_of(receipt: Mapping[str, Any], side: str) -> str | None:
 
 
 def check_key(key: str) -> None:
-    """Raise `InputError` for what is no file, before a copy that may take hours."""
-    if not Path(key).is_file():
+    """Raise `InputError` for what is no key, before a copy that may take hours."""
+    if not Path(key).is_file() or _run(["ssh-keygen", "-l", "-f", key]).returncode != 0:
         raise InputError(f"--sign {key}: the file of an SSH key, private or of one in ssh-agent, is needed")
 
 

@@ -105,6 +105,8 @@ class CopyRequest:
             raise InputError(f"--streams {self.streams}: 1 to {STREAMS_MAX}")
         if self.rate_bps is not None and self.rate_bps <= 0:
             raise InputError("--rate: above 0 bit/s")
+        if self.window_bytes is not None and self.window_bytes <= 0:
+            raise InputError("--window: above 0 B")
         if self.harm is not None and not 0 < self.harm < 1:
             raise InputError(f"--harm {self.harm:g}: a share above 0% and below 100%, such as 5%")
         if self.over_ssh and self.transport == "quic":

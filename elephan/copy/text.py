@@ -118,6 +118,11 @@ def _spread(low_s: float, high_s: float) -> str:
     return f"{units.duration(round(low_s))} to {units.duration(round(high_s))}"
 
 
+def entries(number: int) -> str:
+    """Return a number of entries in words."""
+    return "1 entry" if number == 1 else f"{units.count(number)} entries"
+
+
 def event_line(event: Mapping[str, Any]) -> str | None:
     """Return the line of an event that people should see at once; None for the others."""
     match event["event"]:
@@ -168,10 +173,10 @@ def verified_lines(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"... and {hidden} more")
     where = f"{found['side']} at {found['host'] or 'this machine'}"
     bad = len(found["differences"]) + found["differences_more"]
-    entries = f"{units.count(found['entries'])} entries, {units.size(found['bytes'])} read"
+    checked = f"{entries(found['entries'])}, {units.size(found['bytes'])} read"
     took = f"in {units.duration(found['seconds'])}"
     said = "all are as the receipt has them" if bad == 0 else f"{bad} are not as the receipt has them"
-    lines.append(f"{where}: {entries} {took}: {said}")
+    lines.append(f"{where}: {checked} {took}: {said}")
     if found["without_hash"]:
         lines.append(
             f"{pluralize(found['without_hash'], 'file')} without a hash: of the same size and time before the copy, "
@@ -199,7 +204,7 @@ def dry_run_lines(found: Mapping[str, Any]) -> list[str]:
     """Return the lines of a copy that was not made."""
     lines = [
         f"{' '.join(found['sources'])} -> {found['destination']}",
-        f"{pluralize(found['files'], 'file')}, {units.size(found['bytes'])} in {units.count(found['entries'])} entries",
+        f"{pluralize(found['files'], 'file')}, {units.size(found['bytes'])} in {entries(found['entries'])}",
     ]
     lines += [f"not readable: {fault['path']}: {fault['reason']}" for fault in found["faults"][:FAULTS_SHOWN]]
     if found.get("forecast") is not None:

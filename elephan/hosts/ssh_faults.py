@@ -54,6 +54,9 @@ def fault_of(host: Host, code: int | None, said: str, machine: str = "", agents:
 
 def _of_ssh(host: Host, who: str, said: str, code: int | None) -> ElephanError:
     name = host.destination.rpartition("@")[2]
+    if "Could not resolve hostname" in said and "Temporary failure" in said:
+        # EAI_AGAIN, getaddrinfo(3): no name server answers, as when the line is down.
+        return RunError(f"{who}: ssh cannot look up {name} now: temporary failure in name resolution")
     if "Could not resolve hostname" in said:
         if host.name == host.destination:
             # Of the command line, not of the book.

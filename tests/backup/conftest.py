@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.conftest import Said, here
+from tests.processes import quick
 
 Backup = Callable[..., Said]
 
@@ -85,7 +85,7 @@ def daemon(site: Site) -> Iterator[Callable[[], subprocess.Popen[str]]]:
     def start() -> subprocess.Popen[str]:
         words = [sys.executable, "-c", "from elephan.cli import main; main()", "backup", str(site.file), "run"]
         process = subprocess.Popen(
-            words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=dict(os.environ)
+            words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=quick()
         )
         running.append(process)
         return process

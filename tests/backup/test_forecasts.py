@@ -89,6 +89,7 @@ def test_a_run_is_compared_with_its_forecast() -> None:
     assert judged(one, 3 * 10**9, 300.0, told(300.0, bytes_=3 * 10**9)) == {
         "verdict": "more data", "text": "3.00 GB instead of 1.00 GB", "sent_bytes": 3 * 10**9, "seconds": 300.0,
     }  # fmt: skip
+    assert judged(one, 0, 0.2, None)["verdict"] == "less data"
     slow = judged(one, 10**9, 200.0, None)
     assert slow["verdict"] == "slower" and slow["text"] == "40.0 Mbit/s instead of 100 Mbit/s"
     assert judged(one, 10**9, 50.0, told(100.0))["verdict"] == "faster"

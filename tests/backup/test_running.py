@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elephan.backup import daemon as daemons
 from elephan.backup import running
+from elephan.backup.config import load
 from elephan.backup.ledger import Ledger
 from elephan.backup.locks import locked
 from elephan.backup.retention import time_of
@@ -136,10 +140,14 @@ def test_a_destination_that_is_not_mounted_fails_at_once(site: Site, backup: Bac
 def test_an_attempt_that_fails_is_made_again_and_counted(
     site: Site, backup: Backup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # ssh(1) that cannot connect, at once.
+    # ssh(1) that cannot connect, at once: by a name that no server tells now, then by its address.
     tools = site.folder / "bin"
     tools.mkdir()
-    (tools / "ssh").write_text("#!/bin/sh\necho 'ssh: connect to host osc port 22: No route to host' >&2\nexit 255\n")
+    (tools / "ssh").write_text(
+        f"#!/bin/sh\nif mkdir {tools}/first 2>/dev/null; then\n"
+        "echo 'ssh: Could not resolve hostname osc: Temporary failure in name resolution' >&2\n"
+        "else echo 'ssh: connect to host osc port 22: No route to host' >&2; fi\nexit 255\n"
+    )
     (tools / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     site.job(top='[retry]\nattempts = 3\nwait = "10ms"\n')
@@ -163,13 +171,14 @@ def is_durable(site: Site) -> bool:
 
 def test_a_killed_daemon_goes_on_where_it_was(site: Site, daemon: Start, backup: Backup) -> None:
     big(site)
-    site.job('every = "1h"', 'rate = "24Mbit/s"')
+    site.job('every = "1h"', 'rate = "16Mbit/s"')
     first = daemon()
     until(lambda: is_durable(site), 60)
     first.send_signal(signal.SIGKILL)
     first.wait()
     (version,) = site.versions()
     assert not (version / "big").exists(), "whole files alone have their names"
+    site.job('every = "1h"')
     second = daemon()
     until(lambda: rows(site)[0]["state"] == "done", 60)
     second.send_signal(signal.SIGTERM)
@@ -222,18 +231,52 @@ def test_two_runs_of_a_job_never_go_on_at_once(site: Site, backup: Backup) -> No
     assert done.returncode == 2 and 'the job "records" of the backup "dr" runs already, as process' in done.stderr
 
 
+def test_a_job_that_another_process_has_run_is_not_run_twice(
+    site: Site, backup: Backup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.job('every = "1h"')
+    for name in ("TICK_S", "BUSY_S"):
+        monkeypatch.setattr(daemons, name, 0.05)
+    spec = load(site.file)
+    ledger = Ledger(str(site.folder / "store.sqlite"), "dr")
+    lines: list[str] = []
+    other = ExitStack()
+    other.enter_context(locked(ledger.place, "dr", "records"))
+    waits = 0
+
+    def wait(seconds: float | None) -> bool:
+        nonlocal waits
+        time.sleep(seconds or 0)
+        if waits == 0 and any("runs already" in line for line in lines):
+            other.close()
+            once(backup)
+        waits += bool(rows(site))
+        return waits > 20
+
+    daemons.Daemon(spec, ledger, lines.append).run(wait)
+    (row,) = rows(site)
+    assert row["state"] == "done"
+    # Nor is one that begins just when this process looks.
+    runner = running.Runner(spec, spec.jobs[0], ledger, lambda _: False, lines.append)
+    assert runner.run_open(row["due"], 0) is None and runner.run_open(None, 0) is None
+    due = runner.run_open(row["due"] + 3600, 0)
+    assert due is not None and due["state"] == "done"
+    ledger.close()
+
+
 def test_a_window_ends_a_copy_and_the_next_one_goes_on(
     site: Site, backup: Backup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     big(site)
-    site.job('rate = "24Mbit/s"')
-    until_s = time.time() + 3
-    # Hours have minutes, and the test has not.
-    monkeypatch.setattr(running, "open_until", lambda _, now_s: (until_s if now_s < until_s else now_s + 60, None))
+    site.job()
+    ends_s = time.time() + 1
+    # Hours have minutes, and the test has not. At the first one's rate the copy takes 12 s.
+    first, second = (ends_s, 8_000_000), (math.inf, None)
+    monkeypatch.setattr(running, "open_until", lambda _, now_s: first if now_s < ends_s else second)
     once(backup)
     (row,) = rows(site)
     ledger = Ledger(str(site.folder / "store.sqlite"), "dr")
     outcomes = [one["outcome"] for one in ledger.attempts(row["id"])]
-    assert outcomes[0] == "window" and outcomes[-1] == "done"
+    assert outcomes == ["window", "done"]
     ledger.close()
     assert row["attempts"] == 1 and row["sent_bytes"] >= 12_000_000

@@ -15,6 +15,7 @@ import pytest
 
 from tests.hosts import testbed
 from tests.hosts.conftest import Said, here, made
+from tests.processes import quick
 
 PATH = 'bandwidth = "200Mbit/s"\nrtt = "10ms"\nqueue = "1bdp"'
 
@@ -70,7 +71,7 @@ def started(hosts: testbed.Hosts, *arguments: str | Path) -> subprocess.Popen[st
     """Start `elephan copy` as the front of the two hosts, in a process of its own."""
     words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", *map(str, arguments)]
     own = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"], "ELEPHAN_HOSTS": str(book(hosts))}
-    environment = {**hosts.environment, **own}
+    environment = {**quick(hosts.environment), **own}
     return subprocess.Popen(
         words,
         env=environment,

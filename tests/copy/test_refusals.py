@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from elephan.copy.request import Place
+from elephan.copy.api import _Copy
+from elephan.copy.name import name_of
+from elephan.copy.request import CopyRequest, Place
+from elephan.copy.sides import Side, Sides
+from elephan.copy.state import unfinished, write
 from elephan.errors import InputError
+from elephan.hosts.agent import Inbox
 from tests.copy.conftest import Copy
 
 
@@ -32,10 +37,12 @@ from tests.copy.conftest import Copy
         (["--rate", "fast", "a", "b"], "--rate fast"),
         (["--rate", "0bit/s", "a", "b"], "--rate"),
         (["--window", "1x", "a", "b"], "--window 1x"),
+        (["--window", "0B", "a", "b"], "--window: above 0 B"),
         (["--harm", "150%", "a", "b"], "--harm 150%: a share above 0% and below 100%"),
         (["--retry-for", "ever", "a", "b"], "--retry-for ever"),
         (["--verify", "twice", "a", "b"], "--verify twice: write or read is needed"),
         (["--sign", "./none", "a", "b"], "--sign none: the file of an SSH key"),
+        (["--sign", "/etc/hosts", "a", "b"], "--sign /etc/hosts: the file of an SSH key"),
         (["a b@:c", "d"], "a host of `elephan hosts`, or a destination of ssh"),
         (["host:~other/x", "d"], "an absolute path, or one from your own home there"),
         (["verify", "./none"], "none: cannot be read"),
@@ -51,6 +58,22 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done
     assert text in done.stderr and done.stdout == "", done
     assert not (tmp_path / "b").exists()
+
+
+def test_a_receipt_that_cannot_be_written_ends_the_copy_at_once(copy_alone: Copy, tmp_path: Path, state: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    done = copy_alone(tmp_path / "file", tmp_path / "there", "--receipt", "/proc/none/receipt.json")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    assert "all is copied, but the receipt is not: /proc/none/receipt.json: cannot be written" in done.stderr
+    assert (tmp_path / "there").read_bytes() == b"content" and not list((state / "unfinished").glob("*"))
+
+
+def test_a_copy_that_goes_on_keeps_the_advice_but_for_what_is_set(state: Path) -> None:
+    request = CopyRequest([Place.parse("/data")], Place.parse("nyc:/backup"), streams=2, auto=None)
+    write(unfinished() / f"{name_of(request)}.json", {"settings": {"streams": 8, "congestion_control": "bbr"}})
+    sides = Sides(Side("send", None, None), Side("receive", None, None), Inbox())
+    found = _Copy(request, lambda _: None, lambda _: False)._advised(sides)
+    assert (found.streams, found.congestion_control) == (2, "bbr")
 
 
 def test_a_place_is_what_scp_takes_it_for() -> None:

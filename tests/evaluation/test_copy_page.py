@@ -54,6 +54,16 @@ def test_a_cell_says_who_limited_most_of_its_runs() -> None:
     assert page.marked(Cell(rows)) == "1 **m**"
 
 
+def test_the_page_says_that_the_machine_did_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    # Of 20 s of two processors, the ends took 4 s, the emulator's thread 2 s.
+    alone = row("scp", 800, cpu_near_s=3.0, cpu_far_s=1.0, emulator_cpu=0.2, busy=0.35)
+    assert alone.seconds == pytest.approx(10) and page.others([alone]) == ""
+    alone.busy = 1.0
+    assert "in the median 70% of its processors' time" in page.others([alone])
+    assert page.others([]) == ""
+
+
 @pytest.mark.parametrize("name", ["1 GB", "small:", "device:2", "10", ""])
 def test_a_payload_of_another_name_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="--payload"):

@@ -7,8 +7,8 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Time for the other end's reason to be read when it takes no more messages.
-const REASON: Duration = Duration::from_secs(2);
+/// Time in which the reader finds the last words of an end that has gone.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Reads one message.
 ///
@@ -74,8 +74,8 @@ pub(crate) fn write_all(session: &Session, writer: &mut dyn Write) {
     let mut bytes = vec![];
     while session.take_said(&mut bytes) {
         if let Err(error) = writer.write_all(&bytes).and_then(|()| writer.flush()) {
-            // Perhaps it said why: that message came before, and the thread that reads takes it.
-            session.wait_over(REASON);
+            // The other end may have told why before it closed: its last words are still to be read.
+            session.wait_over(LAST_WORDS);
             let text = format!("the other end has gone: {error}");
             return session.fail(CopyError { kind: ErrorKind::Peer, text });
         }

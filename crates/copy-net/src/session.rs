@@ -107,6 +107,15 @@ impl Session {
         self.over.clone()
     }
 
+    /// Waits for the end of the copy, at most `time`.
+    pub fn wait_over(&self, time: Duration) {
+        let end_ns = path_net::monotonic_ns() + time.as_nanos() as u64;
+        let mut outbox = lock(&self.outbox);
+        while !self.is_over() && path_net::monotonic_ns() < end_ns {
+            outbox = wait(&self.outbox_filled, outbox, GLANCE);
+        }
+    }
+
     /// Ends the copy; the first error counts. The other end is told why, if it can be told at once.
     pub fn fail(&self, error: CopyError) {
         {
@@ -190,14 +199,6 @@ impl Session {
 
     pub fn has_control(&self) -> bool {
         lock(&self.control).is_some()
-    }
-
-    /// Waits for the copy to be over, but not for longer than `time`.
-    pub fn wait_over(&self, time: Duration) {
-        let end_ns = path_net::monotonic_ns() + time.as_nanos() as u64;
-        while !self.is_over() && path_net::monotonic_ns() < end_ns {
-            drop(wait(&self.outbox_filled, lock(&self.outbox), GLANCE));
-        }
     }
 
     /// Registers a stream; false: the copy is over.

@@ -16,6 +16,10 @@ use std::time::Duration;
 /// A handshake looks so often whether the copy is over.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// Bytes of a stream that wait in the kernel to be sent, at most (TCP_NOTSENT_LOWAT). Without it a slow stream takes
+/// megabytes that faster ones would have sent, and counts them as sent.
+const UNSENT_BYTES: u32 = 512 << 10;
+
 /// Settings of each socket; absent: the host's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TcpSettings {
@@ -46,6 +50,7 @@ impl TcpSettings {
             set_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)?;
         }
         sockopt::set_tcp_nodelay(socket, true)?;
+        set_option(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT_BYTES)?;
         let silence_ms = u32::try_from(self.silence.as_millis()).unwrap_or(u32::MAX);
         set_option(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, silence_ms)?;
         Ok(())

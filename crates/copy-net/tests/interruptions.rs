@@ -9,6 +9,7 @@ use copy_net::ErrorKind;
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -136,7 +137,9 @@ fn a_source_that_changes_is_begun_anew_or_left_out() {
         let ended = pair.run_watched(&|event| {
             if let Event::Progress { sent_bytes: 1.., .. } = event {
                 if always || !changed.swap(true, Relaxed) {
-                    fs::write(folder.join("from/a"), noise(3, 1_000_000)).unwrap();
+                    // In place: a file that is empty for a moment is whole at that moment.
+                    let file = fs::OpenOptions::new().write(true).open(folder.join("from/a")).unwrap();
+                    file.write_all_at(&noise(3, 1_000_000), 0).unwrap();
                 }
             }
         });

@@ -140,6 +140,11 @@ class Row:
         """Return the CPU time of both ends per GB, s."""
         return (self.cpu_near_s + self.cpu_far_s) / max(self.bytes / GB, 1e-9)
 
+    def others(self, processors: int) -> float:
+        """Return the share of the processors that neither the ends nor the emulator took; interrupts are in it."""
+        taken = (self.cpu_near_s + self.cpu_far_s) / max(self.seconds, 1e-9) + self.emulator_cpu
+        return max(self.busy - taken / processors, 0.0)
+
     @property
     def limits(self) -> list[str]:
         """Return who beside path and program limited it: the emulator, the machine."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from elephan.papers.drawing import framed
@@ -20,9 +22,13 @@ PICTURE = ROOT / "docs" / "img" / "copy.png"
 COMMAND = "python -m evaluation.performance.copy"
 TURNS = 5
 DRAWN = (
-    "iperf3-8", "scp", "rsync", "rclone-8", "lftp-8", "elephan-cubic-8", "elephan-storage_friendly-8",
+    "iperf3-8", "scp", "rsync", "rclone-8", "lftp-8", "elephan-cubic-8", "elephan-storage_friendly-8", "elephan-bbr-8",
     "elephan-quic-storage_friendly-8", "elephan-auto",
 )  # fmt: skip
+SHARED = 0.15
+"""Share of the processors, taken by others, from which on the page says so (interrupts of the path take some)."""
+COLOURS = 8
+"""Curves that differ by colour (elephan.report.draw); further ones are dashed."""
 LEAST_LOSS = 1e-6
 """Place of no loss on an axis of logarithms."""
 
@@ -45,7 +51,7 @@ the payload over the time of the whole command, start and sign-in included. The 
 over {runs} runs. elephan's time includes that everything is on the disk (fsync); the others leave that to the kernel,
 which then took {sync} s. `>`: stopped at the limit, and the rate until then. **e**: the emulator took more than 75 % of
 a core or lost packets itself; **m**: the machine's processors were taken by more than 95 %. There the number is a bound
-of this machine. rclone and lftp fetch, since only so they have several streams of one file. {versions}.
+of this machine. rclone and lftp fetch, since only so they have several streams of one file. {versions}.{others}
 
 ## Targets
 
@@ -92,6 +98,7 @@ def text_of(cells: Mapping[Key, Cell]) -> str:
             turns=TURNS,
             runs=len(rows),
             sync=spread(synced, ".1f"),
+            others=others(rows),
             versions=", ".join(f"{name} {version}" for name, version in sorted(versions)) or "No versions",
             targets=table(
                 ["target", "verdict", "numbers, Mbit/s where no unit stands"],
@@ -101,6 +108,18 @@ def text_of(cells: Mapping[Key, Cell]) -> str:
             cpu="\n\n".join(of_payloads(cells, cpu)),
             resume=resumed(cells),
         )
+    )
+
+
+def others(rows: Sequence[Row]) -> str:
+    """Return what the reader must know of a machine that did other work too; "" of one that did not."""
+    shares = [row.others(os.cpu_count() or 1) for row in rows if row.busy]
+    middle = median(shares) if shares else 0.0
+    if middle < SHARED:
+        return ""
+    return (
+        f" The machine did other work meanwhile: in the median {middle:.0%} of its processors' time went neither to "
+        "the ends nor to the emulator's thread."
     )
 
 
@@ -162,6 +181,12 @@ def loss_text(value: float, _: object) -> str:
     return "0" if value <= LEAST_LOSS else f"{value:.0e}"
 
 
+def drawn_payload(cells: Mapping[Key, Cell], lines: Sequence[Line]) -> str:
+    """Return the payload of one file of which most cells are on these lines, the largest of several."""
+    names = [name for line, name, tool in cells if line in lines and tool in DRAWN and Payload(name).kind == "file"]
+    return max(names, key=lambda name: (names.count(name), Payload(name).bytes), default="")
+
+
 def draw(drawing: Any, ink: Ink, cells: Mapping[Key, Cell]) -> None:
     """Draw goodput against loss: a field for each line's rate and RTT that has most cells, four at most."""
     measured = Measured(cells)
@@ -169,23 +194,25 @@ def draw(drawing: Any, ink: Ink, cells: Mapping[Key, Cell]) -> None:
     for line in measured.lines:
         if line.mtu_bytes == 1500 and measured.payloads(line, "file"):
             fields.setdefault((line.rate_mbps, line.rtt_ms), []).append(line)
-    shown = sorted(sorted(fields, key=lambda one: -len(fields[one]))[:4])
+    # A line with one loss is no curve, unless there is nothing else.
+    curves = {one: lines for one, lines in fields.items() if len(lines) > 1} or fields
+    shown = sorted(sorted(curves, key=lambda one: -len(curves[one]))[:4])
     if not shown:
         return
     for place, axes in enumerate(drawing.subplots(1, len(shown), sharey=True, squeeze=False)[0]):
         rate_mbps, rtt_ms = shown[place]
         title = Line(rate_mbps, rtt_ms, 0).without_loss
-        framed(axes, ink, f"loss; {title}", "Mbit/s" if place == 0 else "")
+        payload = drawn_payload(cells, fields[shown[place]])
+        framed(axes, ink, f"loss; {title}, {payload}", "Mbit/s" if place == 0 else "")
         for number, tool in enumerate(DRAWN):
             points = []
             for line in fields[shown[place]]:
-                for payload in measured.payloads(line, "file"):
-                    if (cell := cells.get((line, payload, tool))) is not None:
-                        points.append((max(line.loss, LEAST_LOSS), cell.mbps))
-                        break
+                if (cell := cells.get((line, payload, tool))) is not None:
+                    points.append((max(line.loss, LEAST_LOSS), cell.mbps))
             if points:
                 axes.plot(
-                    *zip(*points, strict=True), "o-", color=ink.curve(number), markersize=4, linewidth=1.4,
+                    *zip(*points, strict=True), "o-" if number < COLOURS else "s--",
+                    color=ink.curve(number % COLOURS), markersize=4, linewidth=1.4,
                     label=TOOLS[tool].text,
                 )  # fmt: skip
         axes.set_xscale("log")

@@ -125,6 +125,8 @@ def rclone(made: Bench, laid: Laid, limit_s: float, row: Row) -> None:
     config = made.folder / "rclone.conf"
     config.write_text(_RCLONE.format(address=made.address(0), port=PORT, folder=made.folder))
     words = ["rclone", "--config", str(config), "--stats", "0", "--log-level", "ERROR", "--retries", "1"]
+    # A file of its whole size from the start would hide what had arrived when a run is stopped.
+    words.append("--local-no-preallocate")
     if laid.payload.kind == "small":
         words += ["copy", "--transfers", str(STREAMS), "--checkers", str(STREAMS)]
     else:
@@ -152,6 +154,7 @@ set net:connection-limit 0
 set ftp:ssl-allow no
 set ftp:anon-pass {password}
 set xfer:log no
+set file:use-fallocate no
 set pget:save-status never
 set pget:min-chunk-size 1
 open ftp://{made.address(0)}:{FTP_PORT}
