@@ -29,7 +29,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
     let meeting = Meeting { spec, control, session: &session, token };
     let (root, manifest) = match spec.role {
         Role::Send => {
-            let tree = SourceTree::open(&spec.sources, &spec.options)?;
+            let tree = SourceTree::open(&spec.sources, &spec.options)?.of_copy(&spec.copy);
             let shape = tree.shape();
             let sender = Sender::new(&session, spec, tree)?;
             let user = OnceLock::new();

@@ -3,7 +3,7 @@
 use crate::error::{CopyError, ErrorKind};
 use crate::session::{lock, wait, CpuCount, Session, GLANCE};
 use crate::transport::{Connection, Dialer, Incoming, Listener};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -16,8 +16,9 @@ use std::time::Duration;
 const GREETING_BYTES: usize = 32 + 1 + 8 + 4;
 /// Connections without the token that end the copy.
 const WRONG_MAX: u32 = 5;
-/// Handshakes at once; more are closed, so that strangers who say nothing cost little.
-const HANDSHAKES_MAX: u32 = 32;
+/// Handshakes at once, of one address and of all; more are closed, so that strangers who say nothing cost little. The
+/// other end opens all of its streams at once, and a stranger elsewhere leaves it room.
+const HANDSHAKES_MAX: (u32, u32) = (STREAMS_MAX + 1, 2 * STREAMS_MAX);
 /// Data streams of one copy (`EndSpec::streams`).
 pub(crate) const STREAMS_MAX: u32 = 256;
 /// Time for one handshake.
@@ -84,7 +85,8 @@ pub(crate) struct Links {
     /// Numbers of data streams that came: each is used once.
     came: Mutex<BTreeSet<u32>>,
     wrong: AtomicU32,
-    handshakes: AtomicU32,
+    /// By address, as far as there are any.
+    handshakes: Mutex<BTreeMap<IpAddr, u32>>,
     /// Streams that could not be made, in a row.
     failures: AtomicU32,
     changed: (Mutex<()>, Condvar),
@@ -102,7 +104,7 @@ impl Links {
             has_control: Mutex::new(false),
             came: Mutex::new(BTreeSet::new()),
             wrong: AtomicU32::new(0),
-            handshakes: AtomicU32::new(0),
+            handshakes: Mutex::new(BTreeMap::new()),
             failures: AtomicU32::new(0),
             changed: (Mutex::new(()), Condvar::new()),
         }
@@ -143,18 +145,18 @@ impl Links {
                 }
             };
             // Dropped, and so closed, without a word.
-            if self.peer.is_some_and(|peer| peer != incoming.peer())
-                || self.handshakes.load(Relaxed) >= HANDSHAKES_MAX
-                || self.alive.load(Relaxed) > STREAMS_MAX
-            {
+            if self.peer.is_some_and(|peer| peer != incoming.peer()) || self.alive.load(Relaxed) > STREAMS_MAX {
                 continue;
             }
-            self.handshakes.fetch_add(1, Relaxed);
+            let peer = incoming.peer();
+            if !self.begin_handshake(peer) {
+                continue;
+            }
             let control = control.clone();
             scope.spawn(move || {
                 let _cpu = CpuCount(session);
                 let greeted = self.greeted(session, incoming);
-                self.handshakes.fetch_sub(1, Relaxed);
+                self.end_handshake(peer);
                 match greeted {
                     Some((greeting, connection)) if greeting.is_data => match self.met(session, user) {
                         Some(user) => self.run(session, user, greeting.stream, connection),
@@ -176,6 +178,25 @@ impl Links {
             drop(wait(&self.changed.1, lock(&self.changed.0), Duration::from_millis(1)));
         }
         user.get()
+    }
+
+    /// False: there are too many.
+    fn begin_handshake(&self, peer: IpAddr) -> bool {
+        let mut handshakes = lock(&self.handshakes);
+        let (own, all) = (handshakes.get(&peer).copied().unwrap_or(0), handshakes.values().sum::<u32>());
+        let has_room = own < HANDSHAKES_MAX.0 && all < HANDSHAKES_MAX.1;
+        if has_room {
+            handshakes.insert(peer, own + 1);
+        }
+        has_room
+    }
+
+    fn end_handshake(&self, peer: IpAddr) {
+        let mut handshakes = lock(&self.handshakes);
+        match handshakes.get_mut(&peer) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => drop(handshakes.remove(&peer)),
+        }
     }
 
     /// Handshake and greeting of a connection that came in.

@@ -100,24 +100,36 @@ impl Peer {
 
     /// The next message but pings and progress.
     fn hear(&mut self) -> Message {
+        self.try_hear().unwrap()
+    }
+
+    fn try_hear(&mut self) -> std::io::Result<Message> {
         loop {
             let mut length = [0; 4];
-            self.0.read_exact(&mut length).unwrap();
+            self.0.read_exact(&mut length)?;
             let mut body = vec![0; u32::from_be_bytes(length) as usize];
-            self.0.read_exact(&mut body).unwrap();
+            self.0.read_exact(&mut body)?;
             match Message::decode(&body).unwrap() {
                 Message::Ping | Message::Pong | Message::Durable { .. } => {}
-                message => return message,
+                message => return Ok(message),
             }
         }
     }
 
-    /// Outcomes of so many entries, in order.
-    fn outcomes(&mut self, count: usize) -> Vec<Outcome> {
+    /// Outcomes of so many entries, in order; files that are wanted are sent as empty ones.
+    fn outcomes(&mut self, real: &Real, count: usize) -> Vec<Outcome> {
         let mut all = std::collections::BTreeMap::new();
+        let mut data = real.connection(true, 0);
         while all.len() < count {
-            if let Message::Concluded(some) = self.hear() {
-                all.extend(some);
+            match self.try_hear() {
+                Ok(Message::Concluded(some)) => all.extend(some),
+                Ok(Message::Wants(wants)) => wants.iter().for_each(|want| {
+                    let head = FrameHead { number: want.number, generation: 0, chunk: 0, length: 0 };
+                    data.write_all(&head.encode()).unwrap();
+                    data.write_all(blake3::hash(b"").as_bytes()).unwrap();
+                }),
+                Ok(_) => {}
+                Err(error) => panic!("{error}: {:?}", real.end()),
             }
         }
         all.into_values().collect()
@@ -169,14 +181,8 @@ fn nothing_is_written_behind_a_link_nor_linked_out_of_the_state_folder() {
     ];
     let count = entries.len();
     peer.say(&Message::Entries { first: 0, entries });
-    let mut data = real.connection(true, 0);
     // Files without a folder are asked for: their parts cannot be begun, or have no place.
-    for number in [1, 3, 7] {
-        let head = FrameHead { number, generation: 0, chunk: 0, length: 0 };
-        data.write_all(&head.encode()).unwrap();
-        data.write_all(blake3::hash(b"").as_bytes()).unwrap();
-    }
-    let outcomes = peer.outcomes(count);
+    let outcomes = peer.outcomes(&real, count);
     assert!(matches!(outcomes[0], Outcome::Done { .. }));
     assert!(outcomes[1..].iter().all(is_fault), "{outcomes:?}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
@@ -314,4 +320,33 @@ fn states_are_for_their_user_alone() {
     let report = Pair::new(&[&folder.text("from")], &folder.join("to"), CopyOptions::default()).run().receive.unwrap();
     let copies = Path::new(&report.manifest).ancestors().find(|path| path.ends_with("copies")).unwrap();
     assert_eq!(fs::metadata(copies).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_destination_inside_of_its_source_is_left_out() {
+    let folder = Folder::new("hostile-inside");
+    fs::create_dir_all(folder.join("from/to")).unwrap();
+    fs::write(folder.join("from/file"), "a").unwrap();
+    let ended = Pair::new(&[&folder.text("from")], &folder.join("from/to"), CopyOptions::default()).run();
+    let faults = ended.send.unwrap().faults;
+    assert_eq!((faults.len(), faults[0].path.as_str()), (1, "from/to"));
+    assert_eq!(fs::read(folder.join("from/to/from/file")).unwrap(), b"a");
+    assert_eq!(fs::read_dir(folder.join("from/to/from/to")).unwrap().count(), 0);
+}
+
+#[test]
+fn strangers_who_say_nothing_keep_nobody_out() {
+    let folder = Folder::new("hostile-idle");
+    fs::write(folder.join("from"), "a").unwrap();
+    let idle = std::sync::Mutex::new(vec![]);
+    let mut pair = Pair::new(&[&folder.text("from")], &folder.join("to"), CopyOptions::default());
+    // Before the strangers' time is over.
+    (pair.send.connect_s, pair.receive.connect_s) = (5.0, 5.0);
+    let ended = pair.run_watched(&|event| {
+        if let copy::Event::Listening { port } = event {
+            let some = (0..64).map(|_| TcpStream::connect(("127.0.0.1", *port)).unwrap());
+            idle.lock().unwrap().extend(some);
+        }
+    });
+    assert!(ended.receive.is_ok() && ended.send.is_ok());
 }

@@ -20,8 +20,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Handshakes at the same time: more are refused.
-const HANDSHAKES: usize = 64;
+/// Handshakes at the same time: more are refused. A copy opens up to 257 streams at once.
+const HANDSHAKES: usize = 512;
+/// Time for one, at most.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Streams that are ready and not taken yet.
 const READY: usize = 64;
 /// Time within which `stop` is heeded.
@@ -169,7 +171,7 @@ async fn take_all(
         let (sender, runtime) = (sender.clone(), runtime.clone());
         tokio::spawn(async move {
             let _permit = permit;
-            let within = settings.silence;
+            let within = settings.silence.min(HANDSHAKE);
             // A peer that does not come through is its own loss.
             let Ok(Ok(taken)) = timeout(within, take(incoming, server, &settings)).await else { return };
             let Some(runtime) = runtime.upgrade() else { return };

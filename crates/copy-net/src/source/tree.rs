@@ -42,6 +42,8 @@ pub struct SourceTree {
     tops: BTreeSet<Vec<u8>>,
     /// A folder's entry came, then this.
     pending: Option<FileFault>,
+    /// Path of this copy's state in its destination.
+    state: Option<String>,
 }
 
 /// First name of a file that has several.
@@ -84,7 +86,13 @@ impl SourceTree {
             last_link: None,
             tops: BTreeSet::new(),
             pending: None,
+            state: None,
         })
+    }
+
+    /// Leaves out the destination of this copy, where it is below a source: the copy would never end.
+    pub(crate) fn of_copy(self, copy: &str) -> SourceTree {
+        SourceTree { state: Some(format!("{STATE_NAME}/{copy}")), ..self }
     }
 
     /// Shape of the sources together; the receiver needs it for [`crate::Destination::open`].
@@ -212,6 +220,10 @@ impl SourceTree {
         let device = self.files.device_of(self.origin);
         if !self.one_file_system || stat.st_dev == device {
             match root.listed(below) {
+                Ok(fd) if self.is_destination(&fd) => {
+                    let reason = "it is the destination of this copy: its content is left out";
+                    self.pending = Some(fault(&self.path, FaultKind::Unreadable, reason));
+                }
                 Ok(fd) => {
                     if let Err(error) = list(&fd, &mut names) {
                         self.pending = Some(self.unreadable(&error));
@@ -229,6 +241,11 @@ impl SourceTree {
             self.frames[above].folder = None;
         }
         self.frames.push(Frame { folder, names: names.into_iter() });
+    }
+
+    fn is_destination(&self, folder: &OwnedFd) -> bool {
+        let there = |state: &String| statat(folder, state.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        self.state.as_ref().is_some_and(there)
     }
 
     /// The next name of the folder where the walk is; None: the folder is left, or the name is left out.
