@@ -2,6 +2,7 @@
 
 use crate::folders::{listing, Folder};
 use crate::local_copy::{copy, COPY};
+use crate::skip::skipped;
 use copy::{CopyOptions, Entry, EntryKind, FaultKind, SourcesShape, Stamp};
 use copy_net::{Base, Destination, ErrorKind, Existing};
 use rustix::fs::{FileType, Mode, CWD};
@@ -242,6 +243,22 @@ fn names_that_lead_out_of_the_destination_are_refused() {
         assert!(target.make(&hard, Some(&first)).is_err());
     }
     target.close(true).unwrap();
+}
+
+#[test]
+fn a_state_folder_that_somebody_else_has_made_is_refused() {
+    let folder = Folder::new("foreign");
+    let state = folder.join("to/.elephan-copy").join(COPY);
+    fs::create_dir_all(&state).unwrap();
+    assert!(open(&folder.text("to"), SourcesShape::Tree).is_ok());
+    if !is_root() {
+        skipped("only root gives a folder to another user");
+        return;
+    }
+    fs::create_dir_all(&state).unwrap();
+    chown(&state, Some(4242), Some(4242)).unwrap();
+    let refused = open(&folder.text("to"), SourcesShape::Tree).err().unwrap();
+    assert!(refused.text.contains("belongs to user 4242"), "{}", refused.text);
 }
 
 #[test]

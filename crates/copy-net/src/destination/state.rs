@@ -64,6 +64,14 @@ impl State {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 other => other.map_err(failed)?,
             };
+            if let Some(owner) = foreign_owner(folder.as_fd()).map_err(failed)? {
+                let text = format!(
+                    "state folder {}: it belongs to user {owner}, who could change parts before they get their name: \
+                     remove it, or copy as that user",
+                    path.display()
+                );
+                return Err(CopyError { kind: ErrorKind::Io, text });
+            }
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let lock = match openat(&folder, LOCK_NAME, flags, Mode::RUSR | Mode::WUSR) {
                 Err(Errno::NOENT) => continue,
@@ -124,6 +132,27 @@ impl State {
             let _ = metadata::set_time(Of::Fd(self.above.as_fd()), metadata::stamp(&before));
         }
     }
+}
+
+/// Owner of a folder, if files that this process makes there belong to another user. Made by somebody else, as in /tmp,
+/// it would let him write to parts. A new file tells: NFS and others map users, so that numbers of processes do not.
+fn foreign_owner(folder: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+    const PROBE: &str = "owner";
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // One may be left of a process that was killed, or be that of another process of this copy, for a moment.
+    for _ in 0..100 {
+        let _ = rustix::fs::unlinkat(folder, PROBE, AtFlags::empty());
+        let probe = match openat(folder, PROBE, flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::EXIST) => continue,
+            // The folder has gone: the caller makes it anew.
+            Err(Errno::NOENT) => return Ok(None),
+            other => other?,
+        };
+        let _ = rustix::fs::unlinkat(folder, PROBE, AtFlags::empty());
+        let (owner, own) = (fstat(folder)?.st_uid, fstat(&probe)?.st_uid);
+        return Ok((owner != own).then_some(owner));
+    }
+    Err(io::Error::other("its file \"owner\" cannot be removed: the folder is another user's"))
 }
 
 /// Opens the folder `name`, makes it if need be. Unfinished files are for the user alone: 0700.
