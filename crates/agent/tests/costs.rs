@@ -24,10 +24,10 @@ fn both_ends_tell_packets_of_the_announced_size_and_their_cpu_time() {
         for told in [&sent["answer"], &received["answer"]] {
             let number = |name: &str| told[name].as_f64().unwrap_or_else(|| panic!("{name}: {sent} {received}"));
             assert_eq!(told["header_bytes"], headers, "{told}");
-            // A write's last segment may be shorter.
+            // A write's last segment may be shorter, and more of them are on a busy machine.
             let payload = number("payload_bytes") / number("packets");
             let full = f64::from(segment) - 12.0;
-            assert!(payload <= full + 0.5 && payload > 0.9 * full, "{payload} of {full}: {told}");
+            assert!(payload <= full + 0.5 && payload > 0.8 * full, "{payload} of {full}: {told}");
             let (window_s, cores) = (number("window_s"), number("cores"));
             assert!(window_s >= 0.1 && number("cpu_s") <= cores * (window_s + 0.02), "{told}");
             // The counters have steps of 10 ms for each core.
