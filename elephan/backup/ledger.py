@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from elephan.backup.spec import JobSpec
-from elephan.backup.tables import id_of, job_id, put, rows
+from elephan.backup.tables import job_id, put, rows
 from elephan.errors import ElephanError, StoreError
 from elephan.store.place import Place, reason_of
 from elephan.store.revision import HEAD
-from elephan.store.sql import Fault, File
+from elephan.store.sql import Fault, File, id_of
 
 OPEN = ("running", "waiting", "interrupted")
 """States of runs that go on."""

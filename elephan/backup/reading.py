@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from elephan.backup.tables import rows
-from elephan.store.place import Place, default_location
-
-if TYPE_CHECKING:
-    from elephan.store.database import Store
-    from elephan.store.sql import Execute
+from elephan.store.reader import StoreReader
 
 State = Literal["good", "running", "waiting", "failed", "late", "ended", "new"]
 LATE_S = 120.0
@@ -53,39 +47,8 @@ class JobView:
         return self.state in ("failed", "late") or (self.last is not None and self.last["state"] == "faults")
 
 
-class BackupReader:
+class BackupReader(StoreReader):
     """Reads what backups have stored. Raises `StoreError` where the store cannot be read."""
-
-    def __init__(self, place: str | None = None) -> None:
-        """`place` as `--store` takes it; None: the user's own store. Nothing is made where there is none."""
-        self.location = place or default_location()
-        self.place = Place.of(self.location)
-        self._store: Store | None = None
-
-    def close(self) -> None:
-        """Close the database."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
-
-    def __enter__(self) -> BackupReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def _reading(self) -> Iterator[Execute | None]:
-        """Give what executes; None where there is no store yet."""
-        if self._store is None:
-            if not self.place.exists:
-                yield None
-                return
-            from elephan.store.database import Store
-
-            self._store = Store(self.location)
-        with self._store._reading() as execute:
-            yield execute
 
     def _rows(self, table: str, condition: str, **values: Any) -> list[Row]:
         with self._reading() as execute:

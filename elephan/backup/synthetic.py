@@ -10,7 +10,8 @@ from elephan.backup.forecasts import CopyForecast, judged
 from elephan.backup.ledger import Ledger
 from elephan.backup.retention import name_of
 from elephan.backup.spec import JobSpec, Keep, Schedule, Window
-from elephan.backup.tables import id_of, job_id
+from elephan.backup.tables import job_id
+from elephan.store.sql import id_of
 
 NAME = "synthetic"
 DAY_S = 86_400.0

@@ -5,14 +5,12 @@ Ids are made of what a row is of. So rows that were written twice, here and on a
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from elephan.store.place import Place, data_folder
-from elephan.store.sql import Execute
+from elephan.store.sql import Execute, id_of
 
 JOB = ("id", "backup", "name", "settings", "created", "state", "next_due", "forecast", "changed")
 RUN = (
@@ -22,12 +20,6 @@ RUN = (
 ATTEMPT = ("id", "run_id", "number", "begun", "ended", "outcome", "sent_bytes", "text")
 COLUMNS = {"backup_job": JOB, "backup_run": RUN, "backup_attempt": ATTEMPT}
 """Columns of each table, those first that others point to."""
-
-
-def id_of(*parts: object) -> int:
-    """Return the id of a row: 48 bits of a digest, which every database and JavaScript hold exactly."""
-    text = json.dumps([str(part) for part in parts])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 
 def job_id(backup: str, name: str) -> int:

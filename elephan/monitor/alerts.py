@@ -12,7 +12,7 @@ from typing import Any
 
 from elephan.monitor.explanations import alert_body, alert_text, recovery_text
 from elephan.monitor.spec import AlertSpec
-from elephan.monitor.tables import id_of
+from elephan.store.sql import id_of
 
 KINDS = ("step", "drift", "agreed_missed", "silent")
 """Kinds of changes that open an alert."""

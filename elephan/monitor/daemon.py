@@ -31,11 +31,12 @@ from elephan.monitor.reflectors import Reflectors
 from elephan.monitor.sampling import Sampler, key_of
 from elephan.monitor.schedule import Job, Schedule
 from elephan.monitor.spec import STAMP_PACKET_BYTES, PathSpec, Spec, TestSpec
-from elephan.monitor.tables import id_of, monitor_folder, path_folder, path_id
+from elephan.monitor.tables import monitor_folder, path_folder, path_id
 from elephan.monitor.watch import QUIET_AFTER_TEST_S, Found, PathWatch
 from elephan.monitor.writing import Database, free_bytes, make_space, save
 from elephan.printable import printable
 from elephan.store.place import Place
+from elephan.store.sql import id_of
 
 TICK_S = 1.0
 """Time between two looks at what has come, s."""

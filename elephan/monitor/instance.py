@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from elephan.errors import InputError, StoreError
+from elephan import process_lock
+from elephan.errors import InputError
 from elephan.monitor.tables import monitor_folder
 from elephan.store.place import Place
 
@@ -23,25 +21,9 @@ def socket_path(place: Place, name: str) -> Path:
     return stem(place, name).with_suffix(".socket")
 
 
-@contextmanager
-def locked(place: Place, name: str) -> Iterator[None]:
+def locked(place: Place, name: str) -> AbstractContextManager[None]:
     """Hold the lock of a monitor's name in its store. Raises `InputError` when another process has it."""
-    path = stem(place, name).with_suffix(".lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            who = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
-            raise InputError(f'the monitor "{name}" of this store runs already, as process {who}') from None
-        with suppress(OSError):
-            # On a full disk the lock holds all the same.
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
-        yield
-    finally:
-        os.close(lock)
+    return process_lock.locked(
+        stem(place, name).with_suffix(".lock"),
+        lambda who: InputError(f'the monitor "{name}" of this store runs already, as process {who}'),
+    )

@@ -8,22 +8,19 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from elephan.monitor import journal
 from elephan.monitor.tables import SECONDS, path_folder
-from elephan.store.place import Place, default_location
+from elephan.store.reader import StoreReader
 
 if TYPE_CHECKING:
     import numpy as np
 
     from elephan.monitor.raw import Day
-    from elephan.store.database import Store
-    from elephan.store.sql import Execute
 
 State = Literal["good", "alert", "silent", "paused"]
 STAMP_QUANTITIES = ("rtt_s", "forward_delay_s", "reverse_delay_s", "jitter_s", "loss", "ttl")
@@ -136,42 +133,19 @@ def unit_of(quantity: str) -> str:
     return next((unit for ending, unit in UNITS.items() if quantity.endswith(ending)), "")
 
 
-class MonitorReader:
+class MonitorReader(StoreReader):
     """Reads what monitors have stored. Raises `StoreError` where the store cannot be read."""
 
     def __init__(self, place: str | None = None) -> None:
-        """`place` as `--store` takes it; None: the user's own store. Nothing is made where there is none."""
-        self.location = place or default_location()
-        self.place = Place.of(self.location)
-        self._store: Store | None = None
+        """See `StoreReader`."""
+        super().__init__(place)
         self._held: tuple[tuple[int, float, float], Day, float] | None = None
         """The raw samples that were read last, a few MB at most."""
 
     def close(self) -> None:
         """Close the database."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        super().close()
         self._held = None
-
-    def __enter__(self) -> MonitorReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def _reading(self) -> Iterator[Execute | None]:
-        """Give what executes; None where there is no store yet."""
-        if self._store is None:
-            if not self.place.exists:
-                yield None
-                return
-            from elephan.store.database import Store
-
-            self._store = Store(self.location)
-        with self._store._reading() as execute:
-            yield execute
 
     def _rows(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         with self._reading() as execute:

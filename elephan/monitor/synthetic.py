@@ -17,7 +17,8 @@ import numpy as np
 
 from elephan.monitor import journal, raw
 from elephan.monitor.summaries import row
-from elephan.monitor.tables import id_of, insert, path_folder, path_id, put
+from elephan.monitor.tables import insert, path_folder, path_id, put
+from elephan.store.sql import id_of
 
 DAY = journal.DAY_S
 CITIES = (

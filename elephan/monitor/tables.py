@@ -6,14 +6,12 @@ no id has to be asked for.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from elephan.store.place import Place, data_folder
-from elephan.store.sql import Execute
+from elephan.store.sql import Execute, id_of
 
 SECONDS = (60, 3600, 86_400)
 """Lengths of the summaries."""
@@ -30,12 +28,6 @@ KEYS = {
     "monitor_alert": (ALERT, ("id",)),
 }
 """Columns and primary key of each table, those first that others point to."""
-
-
-def id_of(*parts: object) -> int:
-    """Return the id of a row: 48 bits of a digest, which every database and JavaScript hold exactly."""
-    text = json.dumps([str(part) for part in parts])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 
 def path_id(monitor: str, name: str) -> int:
