@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import getpass
-import os
 import pwd
 from pathlib import Path
 
@@ -15,19 +14,18 @@ from elephan.backup.spec import JobSpec, Schedule, Spec
 from elephan.copy.api import Place
 from elephan.errors import InputError
 from elephan.kernel.systemd import (
-    BOOTED,
     UNITS,
     WANTED_BY,
     command_line,
-    link_of,
+    install_units,
+    need_root,
     plain,
     quoted,
-    systemctl,
-    verify,
-    write_enabled,
+    remove_units,
 )
 
 FIRST_LINE = "# Written by `elephan backup`; `elephan backup FILE unit --remove` removes it."
+WHAT = "elephan backup FILE unit"
 PREFIX = "elephan-backup-"
 TIMERS = "timers.target"
 DAY_S = 86_400
@@ -173,60 +171,15 @@ def install(texts_: dict[str, str], root: Path | None = None) -> tuple[list[Path
 
     `root` is a folder that holds another system's files, in which nothing is started. Raises `InputError`, `RunError`.
     """
-    _need_root(root)
-    if root is not None and not root.is_dir():
-        raise InputError(f"--root {root}: a folder that holds a system's files")
-    folder = (root or Path("/")) / UNITS
-    for name in texts_:
-        _must_be_own(folder / name)
-    for name, text in texts_.items():
-        if not name.endswith(".timer"):
-            verify(name, text)
-    places = []
-    for name, text in texts_.items():
-        place = folder / name
-        if "[Install]" in text:
-            write_enabled(place, text, TIMERS if name.endswith(".timer") else WANTED_BY)
-        else:
-            write_enabled(place, text, None)
-        places.append(place)
-    if root is not None or not BOOTED.is_dir():
-        return places, False
-    systemctl("daemon-reload")
-    for place in places:
-        if "[Install]" in texts_[place.name]:
-            systemctl("restart", place.name)
-    return places, True
+    need_root(WHAT, root)
+    return install_units(texts_, FIRST_LINE, root)
 
 
 def remove(spec: Spec, root: Path | None = None) -> list[Path]:
     """Stop the backup's units and remove them; what was stored and copied stays. Return their files."""
-    _need_root(root)
+    need_root(WHAT, root)
     folder = (root or Path("/")) / UNITS
     found = sorted({*folder.glob(f"{PREFIX}{spec.name}.service"), *folder.glob(f"{PREFIX}{spec.name}.*.service"),
                     *folder.glob(f"{PREFIX}{spec.name}.*.timer")})  # fmt: skip
-    for place in found:
-        _must_be_own(place)
-    running = root is None and BOOTED.is_dir()
-    for place in found:
-        if running:
-            systemctl("stop", place.name)
-        try:
-            for wanted in (TIMERS, WANTED_BY):
-                link_of(place, wanted).unlink(missing_ok=True)
-            place.unlink()
-        except OSError as error:
-            raise InputError(f"{error.filename}: cannot be removed: {error.strerror}") from error
-    if running and found:
-        systemctl("daemon-reload")
+    remove_units(found, FIRST_LINE, root)
     return found
-
-
-def _must_be_own(place: Path) -> None:
-    if place.is_file() and not place.read_text().startswith(FIRST_LINE):
-        raise InputError(f"{place} is not elephan's: it stays")
-
-
-def _need_root(root: Path | None) -> None:
-    if root is None and os.geteuid() != 0:
-        raise InputError(f"elephan backup FILE unit needs root to write below /{UNITS}; without --install it prints")

@@ -22,6 +22,7 @@ from elephan.kernel.systemd import (
     BOOTED,
     UNITS,
     WANTED_BY,
+    be_own,
     command_line,
     link_of,
     plain,
@@ -112,8 +113,7 @@ def disable(what: str, root: Path | None = None) -> Disabled:
     place = (root or Path("/")) / UNITS / unit_name(name)
     link = link_of(place)
     was = place.is_file()
-    if was and not place.read_text().startswith(FIRST_LINE):
-        raise InputError(f"{place} is not elephan's: it stays")
+    be_own(place, FIRST_LINE)
     running = root is None and BOOTED.is_dir()
     try:
         link.unlink(missing_ok=True)

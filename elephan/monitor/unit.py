@@ -5,27 +5,25 @@
 
 from __future__ import annotations
 
-import os
 import pwd
 import stat
 from pathlib import Path
 
 from elephan.errors import InputError
 from elephan.kernel.systemd import (
-    BOOTED,
     UNITS,
     WANTED_BY,
     command_line,
-    link_of,
+    install_units,
+    need_root,
     plain,
     quoted,
-    systemctl,
-    verify,
-    write_enabled,
+    remove_units,
 )
 from elephan.monitor.spec import Spec
 
 FIRST_LINE = "# Written by `elephan monitor unit`; `elephan monitor unit FILE --remove` removes it."
+WHAT = "elephan monitor unit"
 PREFIX = "elephan-monitor-"
 RAW_SOCKETS = ("hops", "mtu")
 """Tests that need CAP_NET_RAW, for ICMP."""
@@ -131,47 +129,16 @@ def install(spec: Spec, text: str, root: Path | None = None) -> tuple[Path, bool
 
     `root` is a folder that holds another system's files, in which nothing is started. Raises `InputError`, `RunError`.
     """
-    _need_root(root)
-    if root is not None and not root.is_dir():
-        raise InputError(f"--root {root}: a folder that holds a system's files")
-    place = (root or Path("/")) / UNITS / unit_name(spec.name)
-    _must_be_own(place)
-    verify(place.name, text)
-    write_enabled(place, text)
-    if root is not None or not BOOTED.is_dir():
-        return place, False
-    systemctl("daemon-reload")
-    systemctl("restart", place.name)
-    return place, True
+    need_root(WHAT, root)
+    (place,), started = install_units({unit_name(spec.name): text}, FIRST_LINE, root)
+    return place, started
 
 
 def remove(spec: Spec, root: Path | None = None) -> Path | None:
     """Stop the unit and remove it; what the monitor has stored stays. Return its file; None: there was none."""
-    _need_root(root)
+    need_root(WHAT, root)
     place = (root or Path("/")) / UNITS / unit_name(spec.name)
     if not place.is_file():
         return None
-    _must_be_own(place)
-    running = root is None and BOOTED.is_dir()
-    if running:
-        systemctl("stop", place.name)
-    try:
-        link_of(place).unlink(missing_ok=True)
-        place.unlink()
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be removed: {error.strerror}") from error
-    if running:
-        systemctl("daemon-reload")
+    remove_units([place], FIRST_LINE, root)
     return place
-
-
-def _must_be_own(place: Path) -> None:
-    if place.is_file() and not place.read_text().startswith(FIRST_LINE):
-        raise InputError(f"{place} is not elephan's: it stays")
-
-
-def _need_root(root: Path | None) -> None:
-    if root is None and os.geteuid() != 0:
-        raise InputError(
-            f"elephan monitor unit needs root to write below /{UNITS}; without --install it prints the unit"
-        )
