@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
@@ -101,7 +100,6 @@ def facts_of_path(
     """Return the facts of the path to a reflector (`HOST:PORT`, or a host of the book), measured from here or from a
     host of the book. Raises `InputError`, `RunError`, `native.Stopped`.
     """
-    from elephan.core import native
     from elephan.measure import test as path_test
     from elephan.measure.target import reached
     from elephan.signals import termination_requested
@@ -110,21 +108,13 @@ def facts_of_path(
 
         def tester(keys: Mapping[str, Any], within_s: float) -> dict[str, Any] | None:
             rest = {key: value for key, value in keys.items() if key != "test"}
-            deadline, is_late = time.monotonic() + within_s, False
 
-            def stop(timeout_s: float | None) -> bool:
-                nonlocal is_late
-                is_late = time.monotonic() > deadline
-                return is_late or wait_for_termination(timeout_s)
-
-            try:
+            def test(stop: path_test.WaitForTermination) -> dict[str, Any]:
                 if from_ is not None:
                     return path_test.run_from(from_, str(keys["test"]), target, rest, stop)
                 return path_test.run(str(keys["test"]), target, rest, stop)
-            except native.Stopped:
-                if is_late:
-                    return None
-                raise
+
+            return path_test.within(within_s, wait_for_termination, test)
 
         return measured(tester, bytes_to_copy, budget_s=budget_s, share=share)
 

@@ -140,10 +140,11 @@ def reflect(
     No reply is longer than its packet. With a key, packets without it have no answer.
     """
     from elephan.core import native
+    from elephan.measure.target import in_brackets
     from elephan.signals import termination_requested
 
     key = _key(key_file)
-    hosts = ["0.0.0.0", "[::]"] if address is None else [f"[{address}]" if ":" in address else address]
+    hosts = ["0.0.0.0", "[::]"] if address is None else [in_brackets(address)]
     with termination_requested() as wait_for_termination:
         try:
             reflector = native.PathReflector(

@@ -18,7 +18,7 @@ from elephan.advise.steering import Steerer
 from elephan.advise.text import simulated
 from elephan.copy import control
 from elephan.copy.attempt import Steered
-from elephan.copy.probe import Beside, Reflector, beside, reflecting, tester
+from elephan.copy.probe import Beside, beside, reflecting, tester
 from elephan.copy.request import CopyRequest
 from elephan.copy.sides import Sides
 from elephan.errors import ElephanError
@@ -163,6 +163,6 @@ def steering(
 @contextmanager
 def _beside(sides: Sides, stack: ExitStack) -> Iterator[Beside]:
     address = sides.address(sides.destination)
-    reflector: Reflector = stack.enter_context(reflecting(sides.destination, address))
+    reflector = stack.enter_context(reflecting(sides.destination, address))
     with beside(sides, reflector) as found:
         yield found

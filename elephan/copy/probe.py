@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,9 +17,9 @@ from typing import Any
 from elephan.copy.sides import Side, Sides
 from elephan.core import native
 from elephan.errors import ElephanError, RunError
-from elephan.hosts import Host
-from elephan.hosts.agent import Agent, Reply, connected, ending
-from elephan.measure.target import KEY_BYTES, LISTENING_S
+from elephan.hosts.agent import Agent, Reply, connected
+from elephan.measure.target import KEY_BYTES, Target, in_brackets, reflecting_by
+from elephan.measure.test import as_request, run_by, within
 
 INTERVAL_S = 0.05
 """Time between two small packets, s: 20 of them each second, some 20 kbit/s."""
@@ -31,32 +30,15 @@ LOOK_S = 0.05
 Wait = Callable[[float | None], bool]
 
 
-@dataclass(frozen=True)
-class Reflector:
-    """Address that answers packets."""
-
-    towards: str
-    """Address and port."""
-    key: bytes
-
-    def request(self, keys: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a path test towards it."""
-        return {"towards": self.towards, "key": self.key.hex(), **keys}
-
-
 @contextmanager
-def reflecting(side: Side, address: str) -> Iterator[Reflector]:
+def reflecting(side: Side, address: str) -> Iterator[Target]:
     """Give a reflector at a side, reached at `address`, until the context ends. Raises `RunError` and `InputError`."""
-    key = secrets.token_bytes(KEY_BYTES)
-    where = f"[{address}]" if ":" in address else address
     if side.host is not None:
         # A session of its own: an agent does one thing at a time, and copies by the other one.
-        ports = {} if side.host.ports is None else {"ports": side.host.ports}
-        with connected(side.host, as_user=True) as agent:
-            reply = agent.begin("reflect", key=key.hex(), **ports)
-            with ending(agent.inbox, [reply]):
-                yield Reflector(f"{where}:{_listening(side.host, agent, reply)}", key)
+        with connected(side.host, as_user=True) as agent, reflecting_by(agent, lambda: address) as target:
+            yield target
         return
+    key = secrets.token_bytes(KEY_BYTES)
     any_address = "[::]:0" if ":" in address else "0.0.0.0:0"
     try:
         server = native.PathReflector([any_address], key=key, short_replies=True)
@@ -66,63 +48,34 @@ def reflecting(side: Side, address: str) -> Iterator[Reflector]:
     thread = threading.Thread(target=lambda: server.serve(lambda _seconds: ends.is_set()), daemon=True)
     thread.start()
     try:
-        yield Reflector(f"{where}:{server.addresses()[0].rpartition(':')[2]}", key)
+        yield Target(f"{in_brackets(address)}:{server.addresses()[0].rpartition(':')[2]}", key)
     finally:
         ends.set()
         thread.join(2.0)
 
 
-def _listening(host: Host, agent: Agent, reply: Reply) -> int:
-    if not agent.inbox.wait(lambda: reply.has_ended or reply.event("listening") is not None, LISTENING_S):
-        raise RunError(f"{host.name}: its agent does not reflect within {LISTENING_S:g} s")
-    event = reply.event("listening")
-    if event is None:
-        reply.result()
-        raise RunError(f"{host.name}: its agent has ended the reflector")
-    return int(event["port"])
-
-
 @contextmanager
-def tester(sender: Side, reflector: Reflector, wait: Wait) -> Iterator[Callable[[Mapping[str, Any], float], Any]]:
+def tester(sender: Side, reflector: Target, wait: Wait) -> Iterator[Callable[[Mapping[str, Any], float], Any]]:
     """Give a function that makes a path test from the sender within so many seconds; it returns None for one that takes
     longer. Raises `RunError`, `InputError`; the function also `native.Stopped`.
     """
+
+    def request(keys: Mapping[str, Any]) -> dict[str, Any]:
+        return as_request(keys["test"], reflector, {name: value for name, value in keys.items() if name != "test"})
+
     if sender.host is None:
-        yield lambda keys, within_s: _test_here(reflector.request(keys), within_s, wait)
+        yield lambda keys, within_s: within(within_s, wait, lambda stop: _test_here(request(keys), stop))
         return
     with connected(sender.host, as_user=True) as agent:
-        yield lambda keys, within_s: _test_there(agent, reflector.request(keys), within_s, wait)
+        yield lambda keys, within_s: within(within_s, wait, lambda stop: run_by(agent, request(keys), stop))
 
 
-def _test_here(request: Mapping[str, Any], within_s: float, wait: Wait) -> dict[str, Any] | None:
-    deadline_s, is_late = time.monotonic() + within_s, False
-
-    def stop(seconds: float | None) -> bool:
-        nonlocal is_late
-        is_late = time.monotonic() > deadline_s
-        return is_late or wait(seconds)
-
+def _test_here(request: Mapping[str, Any], stop: Wait) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(native.path_test(json.dumps(request), stop))
-    except native.Stopped:
-        if is_late:
-            return None
-        raise
     except (ValueError, OSError) as error:
         raise RunError(f"this machine: {request['test']}: {error}") from error
     return found
-
-
-def _test_there(agent: Agent, request: Mapping[str, Any], within_s: float, wait: Wait) -> dict[str, Any] | None:
-    reply = agent.begin("measure", **request)
-    deadline_s = time.monotonic() + within_s
-    with ending(agent.inbox, [reply]):
-        while not agent.inbox.wait(lambda: reply.has_ended, LOOK_S):
-            if wait(0):
-                raise native.Stopped("stopped")
-            if time.monotonic() > deadline_s:
-                return None
-        return reply.result()
 
 
 @dataclass
@@ -148,7 +101,7 @@ class _Seen:
 
 
 @contextmanager
-def beside(sides: Sides, reflector: Reflector) -> Iterator[Beside]:
+def beside(sides: Sides, reflector: Target) -> Iterator[Beside]:
     """Send small packets towards the reflector until the context ends. Raises `RunError`."""
     if sides.source.host is None:
         with _from_here(reflector) as found:
@@ -163,7 +116,7 @@ def beside(sides: Sides, reflector: Reflector) -> Iterator[Beside]:
 
 
 @contextmanager
-def _from_here(reflector: Reflector) -> Iterator[Beside]:
+def _from_here(reflector: Target) -> Iterator[Beside]:
     try:
         session = native.path_session(
             reflector.towards,
@@ -202,16 +155,14 @@ def _from_here(reflector: Reflector) -> Iterator[Beside]:
 class _Rounds:
     """Tests of one second each, one after the other, from an agent."""
 
-    def __init__(self, agent: Agent, reflector: Reflector) -> None:
+    def __init__(self, agent: Agent, reflector: Target) -> None:
         self._agent = agent
-        self._request = reflector.request(
-            {
-                "test": "stamp",
-                "count": round(1 / INTERVAL_S),
-                "interval_ns": round(INTERVAL_S * 1e9),
-                "timeout_ns": round(TIMEOUT_S * 1e9),
-            }
-        )
+        keys = {
+            "count": round(1 / INTERVAL_S),
+            "interval_ns": round(INTERVAL_S * 1e9),
+            "timeout_ns": round(TIMEOUT_S * 1e9),
+        }
+        self._request = as_request("stamp", reflector, keys)
         self._reply: Reply | None = None
 
     def take(self) -> tuple[float | None, float | None]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elephan.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from elephan.hosts.agent import Agent
 
 KEY_BYTES = 32
 """Length of a key that is drawn for one test: that of SHA-256's output (RFC 2104, 3)."""
@@ -73,20 +77,32 @@ def reached(towards: str, key: bytes | None = None) -> Iterator[Target]:
 def agent_reflector(name: str) -> Iterator[Target]:
     """Give the reflector of an agent at a host of the book. Raises `InputError` and `RunError`."""
     from elephan.hosts import Book
-    from elephan.hosts.agent import connected, ending
+    from elephan.hosts.agent import connected
     from elephan.hosts.facts import address_of
 
-    host = Book.read().find(name)
-    key = secrets.token_bytes(KEY_BYTES)
-    with connected(host) as agent:
-        reply = agent.begin("reflect", ports=host.ports, key=key.hex())
-        with ending(agent.inbox, [reply]):
-            if not agent.inbox.wait(lambda: reply.has_ended or reply.event("listening") is not None, LISTENING_S):
-                raise RunError(f"{name}: its agent does not reflect within {LISTENING_S:g} s")
-            listening = reply.event("listening")
-            if listening is None:
-                reply.result()
-                raise RunError(f"{name}: its agent has ended the reflector")
-            address = address_of(agent)
-            where = f"[{address}]" if ":" in address else address
-            yield Target(f"{where}:{listening['port']}", key)
+    with connected(Book.read().find(name)) as agent, reflecting_by(agent, lambda: address_of(agent)) as target:
+        yield target
+
+
+@contextmanager
+def reflecting_by(agent: Agent, address: Callable[[], str]) -> Iterator[Target]:
+    """Give the reflector of an agent, reached at an address that is asked for once it listens, until the context ends.
+    Raises `RunError`.
+    """
+    from elephan.hosts.agent import ending
+
+    host, key = agent.host, secrets.token_bytes(KEY_BYTES)
+    reply = agent.begin("reflect", ports=host.ports, key=key.hex())
+    with ending(agent.inbox, [reply]):
+        if not agent.inbox.wait(lambda: reply.has_ended or reply.event("listening") is not None, LISTENING_S):
+            raise RunError(f"{host.name}: its agent does not reflect within {LISTENING_S:g} s")
+        listening = reply.event("listening")
+        if listening is None:
+            reply.result()
+            raise RunError(f"{host.name}: its agent has ended the reflector")
+        yield Target(f"{in_brackets(address())}:{listening['port']}", key)
+
+
+def in_brackets(address: str) -> str:
+    """Return an address as it stands before a port: one of IPv6 in brackets (RFC 3986, 3.2.2)."""
+    return f"[{address}]" if ":" in address else address

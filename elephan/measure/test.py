@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.measure.target import Target
 
+if TYPE_CHECKING:
+    from elephan.hosts.agent import Agent
+
+T = TypeVar("T")
+
 WaitForTermination = Callable[[float | None], bool]
 """Wait for signals that end a program (elephan.signals)."""
 ANSWER_S = 0.2
 """Time between two looks for a signal while an agent measures, s."""
+
+
+def within(within_s: float, wait: WaitForTermination, test: Callable[[WaitForTermination], T]) -> T | None:
+    """Return what `test` returns, which ends with `native.Stopped` when its argument says so; None: it took longer than
+    `within_s`. Raises `native.Stopped` where `wait` said so.
+    """
+    deadline_s, is_late = time.monotonic() + within_s, False
+
+    def stop(timeout_s: float | None) -> bool:
+        nonlocal is_late
+        is_late = time.monotonic() > deadline_s
+        return is_late or wait(timeout_s)
+
+    try:
+        return test(stop)
+    except native.Stopped:
+        if is_late:
+            return None
+        raise
 
 
 def as_request(name: str, target: Target, keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,12 +71,19 @@ def run_from(
 ) -> dict[str, Any]:
     """Return the outcome of a test from a host of the book. Raises `InputError`, `RunError`, `native.Stopped`."""
     from elephan.hosts import Book
-    from elephan.hosts.agent import connected, ending
+    from elephan.hosts.agent import connected
 
     with connected(Book.read().find(host)) as agent:
-        reply = agent.begin("measure", **as_request(name, target, keys))
-        with ending(agent.inbox, [reply]):
-            while not agent.inbox.wait(lambda: reply.has_ended, ANSWER_S):
-                if wait_for_termination(0):
-                    raise native.Stopped("told to stop")
-            return reply.result()
+        return run_by(agent, as_request(name, target, keys), wait_for_termination)
+
+
+def run_by(agent: Agent, request: Mapping[str, Any], wait_for_termination: WaitForTermination) -> dict[str, Any]:
+    """Return the outcome of a request of `as_request`, by an agent. Raises `RunError`, `native.Stopped`."""
+    from elephan.hosts.agent import ending
+
+    reply = agent.begin("measure", **request)
+    with ending(agent.inbox, [reply]):
+        while not agent.inbox.wait(lambda: reply.has_ended, ANSWER_S):
+            if wait_for_termination(0):
+                raise native.Stopped("told to stop")
+        return reply.result()

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, PlainValidator, WithJsonSchema, model_validator
 
+from elephan.measure.target import in_brackets
 from elephan.monitor.spec import STAMP_PACKET_BYTES, AlertSpec, PathSpec, Spec, TestSpec
 from elephan.scenario.problem import Location, ScenarioError, wrong
 from elephan.scenario.quantity import PositiveSpan, Probability, Rate, Size, parse_span, part
@@ -68,20 +69,16 @@ def _towards(value: Any) -> str:
         raise wrong(expected)
     bare = value.strip("[]")
     try:
-        return f"{_bracketed(str(ipaddress.ip_address(bare)))}:{STAMP_PORT}"
+        return f"{in_brackets(str(ipaddress.ip_address(bare)))}:{STAMP_PORT}"
     except ValueError:
         pass
     host, _, port = value.rpartition(":")
     try:
         if not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
             raise ValueError
-        return f"{_bracketed(str(ipaddress.ip_address(host.strip('[]'))))}:{int(port)}"
+        return f"{in_brackets(str(ipaddress.ip_address(host.strip('[]'))))}:{int(port)}"
     except ValueError:
         raise wrong(expected) from None
-
-
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
 
 
 def _listen(value: Any) -> tuple[str, int]:
