@@ -5,7 +5,7 @@
 
 use crate::bursts::{Burst, Bursts};
 use congestion::{ack_flags, AckSample, CaEvent, CaState, CcSock, Controller, RateSample, INFINITE_SSTHRESH};
-use tcp::{pacing_rate, prr_window, PrrStep, RttEstimator};
+use tcp::{halve_per_idle_rto, note_window_use, pacing_rate, prr_window, PrrStep, RttEstimator};
 use units::Span;
 
 /// First window (RFC 6928, 2; RFC 9002, 7.2), segments.
@@ -387,7 +387,7 @@ impl Adapter {
             return;
         }
         let rto = (self.rtt.rto_ns() / NS_PER_US).max(1);
-        let mut idle = s.tcp_mstamp_us.saturating_sub(s.lsndtime_us);
+        let idle = s.tcp_mstamp_us.saturating_sub(s.lsndtime_us);
         if idle <= rto {
             return;
         }
@@ -395,24 +395,14 @@ impl Adapter {
         let s = self.cc.sock_mut();
         // Linux tcp_current_ssthresh.
         s.snd_ssthresh = s.snd_ssthresh.max((s.snd_cwnd >> 1) + (s.snd_cwnd >> 2));
-        let least = INITIAL_WINDOW.min(s.snd_cwnd);
-        while idle > rto && s.snd_cwnd > least {
-            idle -= rto;
-            s.snd_cwnd >>= 1;
-        }
-        s.snd_cwnd = s.snd_cwnd.max(least);
+        halve_per_idle_rto(s, idle, rto, INITIAL_WINDOW);
     }
 
     /// Notes whether the window or the application is the limit (Linux tcp_cwnd_validate). `packets_out` is still that
     /// from before the ACK.
     fn validate(&mut self, limited: bool) {
-        let (una, sent, usage_end) = (self.una, self.sent, self.usage_end);
         let s = self.cc.sock_mut();
-        if una >= usage_end || limited || (s.is_cwnd_limited == 0 && s.packets_out > s.max_packets_out) {
-            s.is_cwnd_limited = u8::from(limited);
-            s.max_packets_out = s.packets_out;
-            self.usage_end = sent;
-        }
+        self.usage_end = note_window_use(s, self.una, self.sent, self.usage_end, limited);
     }
 
     #[inline(never)]

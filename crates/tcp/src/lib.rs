@@ -36,9 +36,11 @@ mod rtt;
 mod scoreboard;
 pub mod segment;
 mod stats;
+mod window_use;
 
 pub use endpoint::{CwndReduction, Endpoint, State, Train};
 pub use pacing::pacing_rate;
 pub use recovery::{prr_window, PrrStep};
 pub use rtt::RttEstimator;
 pub use stats::Stats;
+pub use window_use::{halve_per_idle_rto, note_window_use};

@@ -3,19 +3,15 @@
 use super::Endpoint;
 use crate::consts::*;
 use crate::pacing::pacing_rate;
+use crate::window_use::{halve_per_idle_rto, note_window_use};
 use congestion::{CaEvent, CaState};
 
 impl Endpoint {
     /// Notes whether the window or the application is the limit (Linux tcp_cwnd_validate).
     #[inline]
     pub(super) fn cwnd_validate(&mut self, limited: bool) {
-        let (una, nxt, usage) = (self.una, self.nxt, self.cwnd_usage_seq);
         let s = self.cc.sock_mut();
-        if una >= usage || limited || (s.is_cwnd_limited == 0 && s.packets_out > s.max_packets_out) {
-            s.is_cwnd_limited = u8::from(limited);
-            s.max_packets_out = s.packets_out;
-            self.cwnd_usage_seq = nxt;
-        }
+        self.cwnd_usage_seq = note_window_use(s, self.una, self.nxt, self.cwnd_usage_seq, limited);
         if s.is_cwnd_limited != 0 || (s.in_slow_start() && s.snd_cwnd < s.max_packets_out.saturating_mul(2)) {
             self.cwnd_used = 0;
             self.cwnd_stamp_ns = self.now;
@@ -55,7 +51,7 @@ impl Endpoint {
             return;
         }
         let rto = (self.rto_now() / NS_PER_US).max(1);
-        let mut idle = self.now_us.saturating_sub(s.lsndtime_us);
+        let idle = self.now_us.saturating_sub(s.lsndtime_us);
         if idle <= rto {
             return;
         }
@@ -64,12 +60,7 @@ impl Endpoint {
         let initial = self.cfg.initial_cwnd.max(1);
         let s = self.sock();
         s.snd_ssthresh = ssthresh;
-        let restart = initial.min(s.snd_cwnd);
-        while idle > rto && s.snd_cwnd > restart {
-            idle -= rto;
-            s.snd_cwnd >>= 1;
-        }
-        s.snd_cwnd = s.snd_cwnd.max(restart);
+        halve_per_idle_rto(s, idle, rto, initial);
         self.cwnd_stamp_ns = self.now;
         self.cwnd_used = 0;
         self.stats.cwnd_restarts += 1;
