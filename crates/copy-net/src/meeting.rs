@@ -55,7 +55,7 @@ impl Meeting<'_> {
     /// there from earlier attempts.
     ///
     /// # Errors
-    /// What is wrong before the ends can meet.
+    /// Those found before the ends can meet; later ones are the session's.
     pub fn run<U: RoleWork>(
         &self,
         user: &OnceLock<U>,
