@@ -33,7 +33,7 @@ impl FirstCapacity {
     }
 
     /// Returns the next train of the measurement, or the outcome of one that was refused; None: the capacity is known.
-    pub fn poll_next(&mut self, now_ns: u64) -> Option<Next> {
+    fn poll_next(&mut self, now_ns: u64) -> Option<Next> {
         if self.value_bps.is_some() {
             return None;
         }
@@ -54,8 +54,27 @@ impl FirstCapacity {
         }
     }
 
+    /// Returns what comes before a train of the test that this measurement is for: its own trains, then that test's
+    /// `outcome` if it has one. None: it is the test's turn, and `budget` is bounded.
+    pub fn poll_before(
+        &mut self,
+        now_ns: u64,
+        outcome: Option<&Outcome>,
+        settings: &Settings,
+        budget: &mut Budget,
+    ) -> Option<Next> {
+        if let Some(next) = self.poll_next(now_ns) {
+            return Some(next);
+        }
+        if let Some(outcome) = outcome {
+            return Some(Next::Done(outcome.clone()));
+        }
+        self.bound(settings, budget);
+        None
+    }
+
     /// Lets the mean rate of `budget` follow the capacity, where nobody has told the line's rate.
-    pub fn bound(&self, settings: &Settings, budget: &mut Budget) {
+    fn bound(&self, settings: &Settings, budget: &mut Budget) {
         if settings.line_rate_bps.is_none() {
             budget.rate_bps = self.value_bps.unwrap_or(0.0) * f64::from(settings.share_ppm) / 1e6;
         }

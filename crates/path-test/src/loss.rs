@@ -139,13 +139,10 @@ fn mean_run(runs: &[Run]) -> Estimate {
 
 impl Estimator for Loss {
     fn poll_next(&mut self, now_ns: u64) -> Next {
-        if let Some(next) = self.capacity.poll_next(now_ns) {
+        let outcome = self.outcome.as_ref();
+        if let Some(next) = self.capacity.poll_before(now_ns, outcome, &self.settings, &mut self.budget) {
             return next;
         }
-        if let Some(outcome) = &self.outcome {
-            return Next::Done(outcome.clone());
-        }
-        self.capacity.bound(&self.settings, &mut self.budget);
         let packets = (self.packets() - self.asked).min(TRAIN);
         self.asked += packets;
         let train = Train::even(packets as u32, self.settings.packet_bytes, self.gap_ns());

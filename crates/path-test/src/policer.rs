@@ -220,13 +220,10 @@ impl Policer {
 
 impl Estimator for Policer {
     fn poll_next(&mut self, now_ns: u64) -> Next {
-        if let Some(next) = self.capacity.poll_next(now_ns) {
+        let outcome = self.outcome.as_ref();
+        if let Some(next) = self.capacity.poll_before(now_ns, outcome, &self.settings, &mut self.budget) {
             return next;
         }
-        if let Some(outcome) = &self.outcome {
-            return Next::Done(outcome.clone());
-        }
-        self.capacity.bound(&self.settings, &mut self.budget);
         let train = Train::even(self.packets as u32, self.settings.packet_bytes, self.gap_ns());
         self.sent = Some(train.clone());
         self.budget.send_soon(self.capacity.rest_until_ns().max(now_ns), train, REST)

@@ -228,13 +228,10 @@ impl Queue {
 
 impl Estimator for Queue {
     fn poll_next(&mut self, now_ns: u64) -> Next {
-        if let Some(next) = self.capacity.poll_next(now_ns) {
+        let outcome = self.outcome.as_ref();
+        if let Some(next) = self.capacity.poll_before(now_ns, outcome, &self.settings, &mut self.budget) {
             return next;
         }
-        if let Some(outcome) = &self.outcome {
-            return Next::Done(outcome.clone());
-        }
-        self.capacity.bound(&self.settings, &mut self.budget);
         let train = self.next_train();
         self.sent = Some(train.clone());
         self.budget.send_soon(self.capacity.rest_until_ns().max(now_ns), train, REST)
