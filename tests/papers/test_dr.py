@@ -181,7 +181,8 @@ def test_more_streams_take_from_others_what_they_cannot_give(tmp_path: Path) -> 
     """dr.open, short: two seeds, three numbers of streams, 15 s of the copy."""
     short = {"run.duration": "20s", "measure.warmup": "8s", "run.repetitions": 2}
     swept = short | {"sweep.flow.copy.connections": "[3, 10, 40]"}
-    alone = {"flow.reno.start": "19s", "flow.cubic.start": "19s"}
+    # Longer: within 15 s three streams of few losses depend on the moment of each.
+    alone = {"run.duration": "40s", "flow.reno.start": "39s", "flow.cubic.start": "39s"}
     found = {}
     for changes in (swept, swept | {"flow.copy.start": "19s", "sweep.flow.copy.connections": "[3]"}):
         records = list(elephan.run(DR / "open.toml", changes, store=str(tmp_path / "store.sqlite")))
@@ -191,7 +192,7 @@ def test_more_streams_take_from_others_what_they_cannot_give(tmp_path: Path) -> 
     assert near[3].others.median + near[3].copy.median == pytest.approx(5.4, rel=0.05)
     records = list(elephan.run(DR / "open.toml", swept | alone, store=str(tmp_path / "alone.sqlite")))
     empty = [rates.copy.median for rates in rates_of(records).values()]
-    assert len(empty) == 3 and min(empty) > 0.96 * max(empty) > 5.1, "three streams nearly fill the line"
+    assert len(empty) == 3 and min(empty) > 0.97 * max(empty) > 5.1, "three streams fill the line as forty do"
 
 
 def test_attempts_are_of_outages_while_a_job_copies() -> None:

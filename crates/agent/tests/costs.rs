@@ -11,23 +11,38 @@ fn keys(role: &str, [local, peer]: [&str; 2], more: &Value) -> Value {
     keys
 }
 
+/// Bytes of a packet's data, of an end's answer.
+fn mean_payload(told: &Value) -> f64 {
+    told["payload_bytes"].as_f64().unwrap_or(0.0) / told["packets"].as_f64().unwrap_or(1.0)
+}
+
 #[test]
 fn both_ends_tell_packets_of_the_announced_size_and_their_cpu_time() {
     let Some(hosts) = Hosts::new("the cost of packets") else { return };
     let [mut sender, mut receiver] = hosts.agents();
     let of_ipv6 = (Hosts::V6, 1000 - 60, 72);
     for ([one, other], segment, headers) in [(Hosts::V4, 750 - 40, 52), of_ipv6] {
-        receiver.send("cost", keys("receive", [other, one], &json!({"max_segment_bytes": segment})));
-        let port = receiver.await_event("listening")["port"].clone();
-        let sent = sender.ask("cost", keys("send", [one, other], &json!({"port": port})));
-        let (received, _) = receiver.finish();
+        let full = f64::from(segment) - 12.0;
+        let mut measured = || {
+            receiver.send("cost", keys("receive", [other, one], &json!({"max_segment_bytes": segment})));
+            let port = receiver.await_event("listening")["port"].clone();
+            let sent = sender.ask("cost", keys("send", [one, other], &json!({"port": port})));
+            (sent, receiver.finish().0)
+        };
+        let (mut sent, mut received) = measured();
+        // A sender that waits for a busy processor writes less at once, and more segments are short.
+        for _ in 0..4 {
+            if [&sent, &received].iter().all(|told| mean_payload(&told["answer"]) > 0.9 * full) {
+                break;
+            }
+            (sent, received) = measured();
+        }
         for told in [&sent["answer"], &received["answer"]] {
             let number = |name: &str| told[name].as_f64().unwrap_or_else(|| panic!("{name}: {sent} {received}"));
             assert_eq!(told["header_bytes"], headers, "{told}");
-            // A write's last segment may be shorter, and more of them are on a busy machine.
-            let payload = number("payload_bytes") / number("packets");
-            let full = f64::from(segment) - 12.0;
-            assert!(payload <= full + 0.5 && payload > 0.8 * full, "{payload} of {full}: {told}");
+            // A write's last segment may be shorter.
+            let payload = mean_payload(told);
+            assert!(payload <= full + 0.5 && payload > 0.9 * full, "{payload} of {full}: {told}");
             let (window_s, cores) = (number("window_s"), number("cores"));
             assert!(window_s >= 0.1 && number("cpu_s") <= cores * (window_s + 0.02), "{told}");
             // The counters have steps of 10 ms for each core.
