@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from elephan.cli.console import console
-from elephan.cli.main import call
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.hosts.conftest import Elephan, here
 
 LOSSY = """\
 [run]
@@ -35,16 +32,9 @@ def lossy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elephan]:
     """Run the command in this process, with an empty book of hosts."""
     monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "hosts.toml"))
     console.cache_clear()
-
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        capsys.readouterr()
-        code = call([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess(list(map(str, arguments)), code, said.out, said.err)
-
-    yield run
+    yield here(capsys)
     console.cache_clear()

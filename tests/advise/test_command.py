@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.hosts.conftest import Elephan
 
 
 @pytest.mark.parametrize(
@@ -24,16 +23,18 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
         (["--from", "vienna"], "--from vienna"),
     ],
 )
-def test_wrong_input_is_one_line(elephan: Run, lossy: Path, arguments: list[str], words: str) -> None:
+def test_wrong_input_is_one_line(elephan: Elephan, lossy: Path, arguments: list[str], words: str) -> None:
     done = elephan("advise", lossy, *arguments)
     assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_a_scenario_that_is_none(elephan: Run, tmp_path: Path) -> None:
+def test_a_scenario_that_is_none(elephan: Elephan, tmp_path: Path) -> None:
     assert elephan("advise", tmp_path / "none.toml").returncode == 2
 
 
-def test_a_scenario_gets_a_proposal(elephan: Run, lossy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scenario_gets_a_proposal(
+    elephan: Elephan, lossy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from elephan.advise import advice
     from elephan.advise.plan import Plan
     from elephan.advise.simulation import Horizon

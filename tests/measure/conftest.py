@@ -6,16 +6,15 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from elephan.cli.console import console
-from elephan.cli.main import call
+from tests.hosts.conftest import Elephan, here
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 KEY = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
 
@@ -54,16 +53,9 @@ def reflector() -> Iterator[str]:
 
 
 @pytest.fixture
-def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elephan]:
     """Run the command in this process, with an empty book of hosts."""
     monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "hosts.toml"))
     console.cache_clear()
-
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        capsys.readouterr()
-        code = call([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess(list(map(str, arguments)), code, said.out, said.err)
-
-    yield run
+    yield here(capsys)
     console.cache_clear()

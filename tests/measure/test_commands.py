@@ -14,7 +14,8 @@ import pytest
 
 from elephan.cli.measure import ESTIMATORS
 from elephan.core import native
-from tests.measure.conftest import KEY, Run, reflecting
+from tests.hosts.conftest import Elephan
+from tests.measure.conftest import KEY, reflecting
 from tests.measure.proxy import proxied
 
 QUICK = ("--count", "20", "--interval", "5ms", "--json")
@@ -25,7 +26,7 @@ def quantities(outcome: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["quantity"]: one for one in outcome["estimates"]}
 
 
-def stamp(elephan: Run, towards: str, *options: str | Path) -> dict[str, Any]:
+def stamp(elephan: Elephan, towards: str, *options: str | Path) -> dict[str, Any]:
     """Return the outcome of a session."""
     said = elephan("measure", "stamp", towards, *QUICK, *options)
     assert said.returncode == 0, said.stderr
@@ -34,7 +35,7 @@ def stamp(elephan: Run, towards: str, *options: str | Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("time_format", ["ntp", "ptp"])
-def test_a_session_tells_delay_loss_and_ttl(elephan: Run, reflector: str, time_format: str) -> None:
+def test_a_session_tells_delay_loss_and_ttl(elephan: Elephan, reflector: str, time_format: str) -> None:
     outcome = stamp(elephan, reflector, "--time-format", time_format, "--size", "500B")
     found = quantities(outcome)
     assert outcome["test"] == "stamp" and outcome["towards"] == reflector and not outcome["stopped"]
@@ -47,7 +48,7 @@ def test_a_session_tells_delay_loss_and_ttl(elephan: Run, reflector: str, time_f
     assert found["ttl"]["value"] == 255
 
 
-def test_impairments_of_the_way_are_told_one_by_one(elephan: Run, reflector: str) -> None:
+def test_impairments_of_the_way_are_told_one_by_one(elephan: Elephan, reflector: str) -> None:
     def fate(number: int, is_reply: bool) -> list[float]:
         if (number in (3, 4) and not is_reply) or (number == 9 and is_reply):
             return []
@@ -66,7 +67,7 @@ def test_impairments_of_the_way_are_told_one_by_one(elephan: Run, reflector: str
     assert told in outcome["notes"]
 
 
-def test_a_key_is_needed_on_both_ends(elephan: Run, key_file: Path, tmp_path: Path) -> None:
+def test_a_key_is_needed_on_both_ends(elephan: Elephan, key_file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text(KEY[::-1])
     with reflecting("--key-file", str(key_file)) as (towards, process):
@@ -95,13 +96,13 @@ def test_a_key_is_needed_on_both_ends(elephan: Run, key_file: Path, tmp_path: Pa
         (["127.0.0.1:862", "--key-file", "/nowhere/key"], "--key-file /nowhere/key: cannot be read"),
     ],
 )
-def test_bad_input_is_a_line_and_exit_code_2(elephan: Run, arguments: list[str], says: str) -> None:
+def test_bad_input_is_a_line_and_exit_code_2(elephan: Elephan, arguments: list[str], says: str) -> None:
     said = elephan("measure", "stamp", *arguments)
     assert said.returncode == 2 and said.stdout == ""
     assert says in said.stderr and said.stderr.count("\n") == 1
 
 
-def test_keys_that_are_none_are_refused(elephan: Run, tmp_path: Path) -> None:
+def test_keys_that_are_none_are_refused(elephan: Elephan, tmp_path: Path) -> None:
     file = tmp_path / "short"
     for text in ("0011", "not a key of any kind", "é", ""):
         file.write_text(text)
@@ -109,7 +110,7 @@ def test_keys_that_are_none_are_refused(elephan: Run, tmp_path: Path) -> None:
         assert said.returncode == 2 and "16 or more hexadecimal digits" in said.stderr
 
 
-def test_a_taken_port_and_a_strange_address_are_told(elephan: Run) -> None:
+def test_a_taken_port_and_a_strange_address_are_told(elephan: Elephan) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         said = elephan("measure", "reflect", "127.0.0.1", "--port", str(taken.getsockname()[1]))
@@ -118,7 +119,7 @@ def test_a_taken_port_and_a_strange_address_are_told(elephan: Run) -> None:
     assert said.returncode == 2 and "an IPv4 or IPv6 address of this machine" in said.stderr
 
 
-def test_estimators_are_commands_by_their_names(elephan: Run, reflector: str) -> None:
+def test_estimators_are_commands_by_their_names(elephan: Elephan, reflector: str) -> None:
     names = native.path_test_names()
     assert names[0] == "stamp" and len(names) > 1
     said = elephan("measure", "--help")
@@ -133,7 +134,7 @@ def test_estimators_are_commands_by_their_names(elephan: Run, reflector: str) ->
 
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is missing; scripts/packages.sh test")
-def test_throughput_is_that_of_a_transfer_to_an_iperf3_server(elephan: Run) -> None:
+def test_throughput_is_that_of_a_transfer_to_an_iperf3_server(elephan: Elephan) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -169,13 +170,13 @@ def test_throughput_is_that_of_a_transfer_to_an_iperf3_server(elephan: Run) -> N
         (["127.0.0.1", "--streams", "0"], "--streams"),
     ],
 )
-def test_bounds_of_a_transfer_are_checked(elephan: Run, arguments: list[str], says: str) -> None:
+def test_bounds_of_a_transfer_are_checked(elephan: Elephan, arguments: list[str], says: str) -> None:
     said = elephan("measure", "throughput", *arguments)
     assert said.returncode == 2 and says in said.stderr and said.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is missing; scripts/packages.sh test")
-def test_tshark_reads_the_packets_as_twamps(elephan: Run, reflector: str, tmp_path: Path) -> None:
+def test_tshark_reads_the_packets_as_twamps(elephan: Elephan, reflector: str, tmp_path: Path) -> None:
     with proxied(reflector) as proxy:
         outcome = stamp(elephan, proxy.towards)
     file = tmp_path / "stamp.pcap"
@@ -195,7 +196,7 @@ def test_tshark_reads_the_packets_as_twamps(elephan: Run, reflector: str, tmp_pa
         assert row[4].count(":") >= 2
 
 
-def test_a_scenario_is_simulated_and_the_truth_stands_beside_the_estimate(elephan: Run) -> None:
+def test_a_scenario_is_simulated_and_the_truth_stands_beside_the_estimate(elephan: Elephan) -> None:
     done = elephan("measure", "queue", "examples/bulk.toml", "--json")
     told = json.loads(done.stdout)
     (depth,) = [one["value"] for one in told["estimates"] if one["quantity"] == "queue_bytes"]
