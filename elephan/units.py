@@ -78,8 +78,11 @@ def count(value: float | None) -> str:
 
 
 def pluralize(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 run", "2 runs"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """Return a number with its noun: "1 run", "2 runs", "3 entries"."""
+    if number == 1:
+        return f"1 {noun}"
+    has_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{number} {noun[:-1]}ies" if has_ies else f"{number} {noun}s"
 
 
 def of_quantity(quantity: str, value: float | None, otherwise: Callable[[float | None], str] = count) -> str:

@@ -237,9 +237,7 @@ class Runner:
             options["mirror"] = True
         if self.row["forecast"] is None:
             self._forecast(is_first, rate_bps)
-        outcome = copy(
-            request_of(self.job, self.sources, destination, options, rate_bps), self._watch, wait
-        )  # fmt: skip
+        outcome = copy(request_of(self.job, self.sources, destination, options, rate_bps), self._watch, wait)
         if self.job.has_versions:
             receipt = outcome.receipt
             facts = {name: receipt.get(name) for name in ("root", "files", "bytes")}
@@ -345,7 +343,7 @@ class Runner:
         text = None
         if faults:
             told = "; ".join(f"{one.get('path')}: {one.get('reason')}" for one in faults[:FAULTS_TOLD])
-            text = one_line(f"{pluralize(len(faults), 'entry').replace('entrys', 'entries')} not copied: {told}")
+            text = one_line(f"{pluralize(len(faults), 'entry')} not copied: {told}")
         self.ledger.put_run(
             self.row,
             state="faults" if outcome.exit_code else "done",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,8 +135,7 @@ class Attempt:
     @contextmanager
     def _through(self, listener: Side, port: int) -> Iterator[tuple[int, tunnel.Tunnel | None]]:
         if not self.request.over_ssh:
-            with nullcontext():
-                yield port, None
+            yield port, None
             return
         assert listener.host is not None, "the remote side listens"
         with tunnel.opened(listener.host, port) as through:

@@ -76,9 +76,7 @@ def controls_of(request: CopyRequest, sides: Sides) -> tuple[str, ...]:
     return tuple(name for name in CONTROLS if name in names) or CONTROLS[:1]
 
 
-def advised(
-    request: CopyRequest, sides: Sides, bytes_to_copy: int, wait: Wait, tell: Tell
-) -> Advised:
+def advised(request: CopyRequest, sides: Sides, bytes_to_copy: int, wait: Wait, tell: Tell) -> Advised:
     """Measure the path and return the request with the advice. Raises `RunError`, `InputError` and `native.Stopped`."""
     address = sides.address(sides.destination)
     with reflecting(sides.destination, address) as reflector, tester(sides.source, reflector, wait) as test:
@@ -152,17 +150,11 @@ def steering(
     """
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(_beside(sides, stack))
+            address = sides.address(sides.destination)
+            reflector = stack.enter_context(reflecting(sides.destination, address))
+            found = stack.enter_context(beside(sides, reflector))
         except ElephanError as error:
             note(f"no steering: {error}")
             yield None
             return
         yield Steering(Steerer(advice), found, tell, decisions)
-
-
-@contextmanager
-def _beside(sides: Sides, stack: ExitStack) -> Iterator[Beside]:
-    address = sides.address(sides.destination)
-    reflector = stack.enter_context(reflecting(sides.destination, address))
-    with beside(sides, reflector) as found:
-        yield found

@@ -111,3 +111,8 @@ def test_names_carry_the_unit_they_claim() -> None:
 def test_an_unknown_metric_is_shown_by_its_unit() -> None:
     assert metrics.metric("disk_wait_s").show(0.25) == "250 ms"
     assert metrics.metric("disk_wait_s").title == "disk wait"
+
+
+def test_a_number_has_its_noun() -> None:
+    told = [units.pluralize(number, noun) for number, noun in ((1, "entry"), (0, "entry"), (2, "delay"), (2, "run"))]
+    assert told == ["1 entry", "0 entries", "2 delays", "2 runs"]
