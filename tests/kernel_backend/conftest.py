@@ -17,6 +17,7 @@ from elephan.backends.kernel import missing
 from elephan.kernel.maps import loaded
 from elephan.kernel.runs import NAME
 from elephan.path import testbed
+from tests.host_state import network
 
 Elephan = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -112,8 +113,7 @@ def host_stays_as_it_was(kernel: None) -> Iterator[None]:
     def seen() -> tuple[str, ...]:
         sysctls = Path("/proc/sys/net/ipv4")
         values = [f"{path.name} {path.read_text()}" for path in sorted(sysctls.glob("tcp_*")) if readable(path)]
-        routes = testbed.ip("route", "show", "table", "all")
-        return routes, testbed.ip("-o", "-br", "link"), testbed.ip("-br", "address"), "".join(values)
+        return *network(), "".join(values)
 
     before = seen()
     yield

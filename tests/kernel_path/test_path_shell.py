@@ -18,6 +18,7 @@ import pytest
 from elephan import run_lock
 from elephan.kernel.run_controls import unload_stale
 from elephan.path import testbed
+from tests.host_state import network
 from tests.processes import runs
 
 PROBLEM = testbed.missing()
@@ -81,13 +82,9 @@ def host_stays_as_it_was() -> Iterator[None]:
     def namespaces() -> set[str]:
         return {line.split()[0] for line in testbed.ip("netns").splitlines()}
 
-    def seen() -> tuple[str, ...]:
-        links = re.sub(r"\d+: ", "", testbed.ip("-o", "-br", "link"))
-        return testbed.ip("route", "show", "table", "all"), links, testbed.ip("-br", "address")
-
-    before, spaces = seen(), namespaces()
+    before, spaces = network(), namespaces()
     yield
-    assert seen() == before
+    assert network() == before
     left = namespaces() - spaces
     assert not {name for name in left if not run_lock.lives(name.removeprefix(f"{testbed.MARK}-").rpartition("-")[0])}
 
