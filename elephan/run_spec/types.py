@@ -100,6 +100,10 @@ class BatchingSpec(TypedDict):
     """Packets at which the interrupt comes before; null: only the time counts."""
 
 
+CountSpec: TypeAlias = Literal["segments", "acks"]
+"""Unit in which a congestion control is told of acknowledgments."""
+
+
 class CwndReductionSpec(TypedDict):
     """A reduction of the congestion window before a move."""
 
@@ -302,6 +306,10 @@ LossSpec: TypeAlias = (
 """Loss model. Probabilities are parts per 10^12 (integers keep records equal on every machine)."""
 
 
+LostRetransmissionsSpec: TypeAlias = Literal["era", "never", "repeatedly"]
+"""Lost retransmissions, with recovery "sack"."""
+
+
 class MeasureSpec(TypedDict):
     """Observation of a run."""
 
@@ -413,7 +421,7 @@ QueueSpec: TypeAlias = DropTailSpec | RedSpec | CodelSpec | FqCodelSpec
 """Queue discipline."""
 
 
-RecoverySpec: TypeAlias = Literal["newreno", "sack", "rack"]
+RecoverySpec: TypeAlias = Literal["reno", "newreno", "sack", "rack"]
 """Loss detection and recovery."""
 
 
@@ -1024,8 +1032,12 @@ class TransportSpec(TypedDict):
 
     congestion_control: str
     """Built-in algorithm's name, or the absolute path of a user's .c file."""
+    count: NotRequired[CountSpec]
+    """Unit in which a congestion control is told of acknowledgments; absent = "segments"."""
     cwnd_clamp: int | None
     """Segments; null = unlimited."""
+    cwnd_validation: NotRequired[bool]
+    """Grow the window only while it is the limit; absent = true."""
     delayed_ack: bool
     """Delay ACKs."""
     ecn: bool
@@ -1040,10 +1052,14 @@ class TransportSpec(TypedDict):
     """Segments; null = infinite."""
     limited_transmit: bool
     """RFC 3042."""
+    lost_retransmissions: NotRequired[LostRetransmissionsSpec]
+    """Lost retransmissions, with "sack"; absent = "era"."""
     max_reordering: int
     """Largest threshold that reordering may raise it to."""
     mtu_bytes: int
     """Largest IP packet, bytes."""
+    nagle: NotRequired[bool]
+    """Nagle's algorithm; absent = false."""
     pacing: bool
     """Pace always."""
     parameters: dict[str, int]
