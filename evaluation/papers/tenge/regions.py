@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import elephan
+from elephan.record import Record
 
-from .background import lost_of
 from .recovery import Line, cc_of
 
 FOLDER = Path(__file__).parent
@@ -36,6 +36,11 @@ WINDOW = "window"
 
 HOST_UDP = 4.13e9 * 9038 / 9000 / LINE_BPS
 """The paper's second host (figure 4) as a share of the line, frames included."""
+
+
+def lost_of(record: Record) -> float:
+    """Return the segments that the stream had to send again, per second."""
+    return float(record.metrics["retransmitted_segments"] or 0) / float(record.metrics["simulated_s"] or 1)
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,8 @@ class Fig10:
         if not self.hosts:
             changes |= {"flow.mtu": f"{self.packet}B", "background.burst.packet": f"{self.packet}B"}
             changes |= {"flow.cwnd_clamp": self.window, "flow.initial_ssthresh": self.window}
-        results = elephan.run(FOLDER / ("fig10-hosts.toml" if self.hosts else "fig10.toml"), changes, store="none", workers=1)
+        file = "fig10-hosts.toml" if self.hosts else "fig10.toml"
+        results = elephan.run(FOLDER / file, changes, store="none", workers=1)
         (record,) = results
         series = results.series_of(record)
         assert series is not None and cc_of(record) == control
@@ -146,10 +152,13 @@ Setup = Fig8 | Fig10
 
 
 def fig8() -> Iterator[Setup]:
-    """Bursts by queues."""
-    for burst in ("8000B", "32kB", "64kB", "128kB", "256kB", "512kB", WINDOW):
-        for queue in ("16kB", "64kB", "128kB", "256kB", "512kB", "1MB", "2MB", "4MB", "8MB", "16MB"):
-            yield Fig8(burst, queue)
+    """Bursts by queues, the coarse grid first."""
+    coarse, fine = ("64kB", "512kB", "4MB"), ("128kB", "256kB", "1MB", "2MB", "16MB")
+    for queues in (coarse, fine):
+        for burst in ("8000B", "64kB", "512kB", WINDOW):
+            yield from (Fig8(burst, queue) for queue in queues)
+    for burst in ("32kB", "128kB", "256kB"):
+        yield from (Fig8(burst, queue) for queue in (*coarse, *fine))
 
 
 def fig10() -> Iterator[Setup]:
