@@ -247,6 +247,16 @@ class GilbertElliottLossSpec(TypedDict):
     """Loss probability in the good state, 10^-12."""
 
 
+class RunsLossSpec(TypedDict):
+    """Runs of one length: one begins at each packet outside of a run with the same probability."""
+
+    begins_e12: int
+    """Probability that a run begins, 10^-12 per packet."""
+    kind: Literal["runs"]
+    length: int
+    """Packets lost in a row."""
+
+
 class EveryNthLossSpec(TypedDict):
     """Packets n, 2n, 3n, ... counted from 1."""
 
@@ -287,6 +297,7 @@ LossSpec: TypeAlias = (
     NoLossSpec
     | IndependentLossSpec
     | GilbertElliottLossSpec
+    | RunsLossSpec
     | EveryNthLossSpec
     | BitErrorRateSpec
     | BitErrorBurstsSpec

@@ -73,7 +73,7 @@ ONE_KEY = [
     (
         "path.loss={ evry = 10 }",
         "path.loss = { evry = 10 }: a probability such as 1e-4, or a table with probability, good_to_bad and "
-        "bad_to_good, every, bit_error_rate, or packets",
+        "bad_to_good, run and begins, every, bit_error_rate, or packets",
     ),
     (
         "path.queue={ discipline = 'rde' }",
