@@ -106,8 +106,9 @@ class FlowSettings(Table):
     direction: Literal["forward", "reverse"] = setting("forward", examples=["reverse"])
     """Short form: data from left to right, or back."""
     window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = setting("auto", examples=["8MB"])
-    """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues. Without window scaling
-    at most 65,535 B, or "64KiB"."""
+    """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues; where a line loses
+    packets, four times both, room for a copy that is lost twice. Without window scaling at most 65,535 B, or
+    "64KiB"."""
     window_bound: Literal["rfc7323", "none"] = setting(
         "rfc7323" if TRANSPORT["window_bound"] else "none", examples=["none"]
     )
