@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +20,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from elephan.errors import InputError
 from evaluation.fidelity.modules import page, source
 from evaluation.requirements import exit_code, require
 from evaluation.runner import ROOT
@@ -39,6 +42,7 @@ REPETITIONS = 5
 SECONDS, SKIPPED_S = 30, 5
 LINE_BYTES = 1514
 MARK = "result: "
+KERNEL = "Debian's Linux 6.1"
 BEFORE_6_4 = ("bbr",)
 """Controls with the hook cong_control, whose arguments changed with Linux 6.10."""
 
@@ -67,7 +71,16 @@ def code_of(control: str) -> str:
     return re.sub(r'\(variant, 0, (0, \d+, 1, "published\|linux)', r"(variant, 1, \1", text)
 
 
-def objects(folder: Path, clang: str) -> dict[str, str]:
+def clang() -> str:
+    """Return the newest clang. Raises `InputError` where there is none."""
+    names = [os.environ.get("CLANG", ""), "clang", *(f"clang-{version}" for version in range(25, 10, -1))]
+    found = next((name for name in names if name and shutil.which(name)), None)
+    if found is None:
+        raise InputError("needs clang (Debian package clang-16)")
+    return found
+
+
+def objects(folder: Path, compiler: str) -> dict[str, str]:
     """Compile the controls for Linux 6.1; return a digest of each file."""
     digests = {}
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +89,7 @@ def objects(folder: Path, clang: str) -> dict[str, str]:
         flags = ["-target", "bpf", "-mcpu=v3", "-g", "-O2", "-std=c11", "-nostdinc", "-ffreestanding", "-fwrapv"]
         flags += [f"-I{source.CONGESTION}", f'-DCC_BPF_NAME="our_{control}"']
         flags += ["-DCC_BEFORE_LINUX_6_4"] if control in BEFORE_6_4 else []
-        words = [clang, *flags, "-x", "c", "-c", "-", "-o", str(folder / f"{control}.o")]
+        words = [compiler, *flags, "-x", "c", "-c", "-", "-o", str(folder / f"{control}.o")]
         subprocess.run(words, input=code, text=True, check=True)
         digests[control] = hashlib.sha256(code.encode()).hexdigest()[:16]
     return digests
@@ -92,11 +105,9 @@ def line(number: int, run: dict[str, Any]) -> str:
 
 def measure(pairs: Sequence[dict[str, Any]], seconds: float) -> None:
     """Carry the pairs in the machine for at most so many seconds, and keep what came out."""
-    from elephan.core import native
-
     require({"qemu-system-x86_64": "qemu-system-x86", "bpftool": "bpftool", "busybox": "busybox-static"})
     folder = source.FOLDER / "machine"
-    digests = objects(folder / "objects", native.find_clang() if hasattr(native, "find_clang") else "clang-16")
+    digests = objects(folder / "objects", clang())
     traffic = folder / "traffic"
     subprocess.run(["cc", "-O2", "-static", "-o", traffic, HERE / "traffic.c"], check=True)
     runs = folder / "runs"
@@ -129,7 +140,7 @@ def main() -> int:
         pairs = [one for one in wanted() if key(one) not in done]
         if pairs and not options.page:
             measure(pairs, ends_s - time.monotonic())
-        page.write(load(), COMMAND)
+        page.write(load(), COMMAND, KERNEL)
 
     return exit_code(COMMAND, run)
 
