@@ -271,7 +271,8 @@ CC_READ_RATE_(u8, is_ack_delayed)
  * programs. Its declaration travels with it as a BTF tag, so that an object alone tells what may be set.
  */
 #define CC_PARAM_GLOBAL_(name, initial, min, max, scale, unit, doc)                                              \
-	_Static_assert((min) <= (initial) && (initial) <= (max) && (scale) >= 1,                                \
+	_Static_assert((((min) <= (initial) && (initial) <= (max)) || CC_IS_BY_VARIANT_(initial, min)) &&        \
+			       (scale) >= 1,                                                                    \
 		       "parameter " #name ": min <= default <= max, scale >= 1");                               \
 	const volatile s64 cc_param_##name                                                                      \
 		__attribute__((btf_decl_tag("elephan:param unit=" unit ";default=" CC_TEXT(initial) ";min="     \

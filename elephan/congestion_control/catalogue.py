@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from elephan._native import _CongestionControl, _Problem
 
 
+BY_VARIANT = -1
+"""CC_BY_VARIANT of definitions.h."""
+
+
 class CannotCompile(InputError):
     """A user's own file is no congestion control: the text, and `problems` place by place."""
 
@@ -39,6 +43,8 @@ class Parameter:
 
     def text(self, value: int) -> str:
         """Return an integer value as a scenario writes it: 128 of scale 1024 as "1/8", a switch as "on", a choice."""
+        if self.is_by_variant and value == self.default:
+            return "by variant"
         if 0 <= value < len(self.choices):
             return self.choices[value]
         if self.is_switch:
@@ -49,6 +55,11 @@ class Parameter:
         # A short fraction is clearer than a decimal ("1/8"); a long one is not ("717/1024" is 0.7 as CUBIC's beta).
         short = fraction.denominator <= 16 and abs(fraction.numerator) <= 16
         return str(fraction) if short else f"{float(fraction):.4g}"
+
+    @property
+    def is_by_variant(self) -> bool:
+        """Return True if the control's variant decides until a value is given (CC_BY_VARIANT of definitions.h)."""
+        return self.default == BY_VARIANT and self.default < self.minimum
 
     @property
     def is_switch(self) -> bool:
@@ -103,6 +114,15 @@ class CongestionControl:
         # bpf/env.h: struct_ops came with 5.6; with 6.10 cong_control took the arguments that it has here.
         least = "6.10" if "cong_control" in self.hooks else "5.6"
         return f"by its hooks as BPF struct_ops, Linux {least} and later; `elephan cc check` tries it"
+
+    @property
+    def as_linux(self) -> dict[str, int]:
+        """The parameters that make it what Linux has under its name: a variant "linux", else nothing."""
+        return {
+            item.name: item.choices.index("linux")
+            for item in self.parameters
+            if item.name == "variant" and "linux" in item.choices
+        }
 
     @classmethod
     def from_core(cls, entry: _CongestionControl, path: str | None = None) -> CongestionControl:
