@@ -68,6 +68,7 @@ def build_record(
         quantiles=quantiles,
         manager=result.manager,
         event_times_s=list(result.event_times_s),
+        windows=windows_of(list(result.windows)),
         cwnd_reductions=reductions,
         notes=[*notes, *not_reduced(reductions), *extrapolated(job.spec, result.extrapolation)],
         host=host_facts() | (host or {}),
@@ -77,6 +78,19 @@ def build_record(
         series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
     )
     return record, series
+
+
+def windows_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the windows of a measurement from the core's rows: of each that of the run, then those of connections."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        metrics = {name: value for name, value in row.items() if name not in ("name", "flow", "from_s", "to_s")}
+        if "flow" in row:
+            found[-1]["flows"].append({"name": row["flow"], **metrics})
+        else:
+            interval = {"from_s": row.get("from_s"), "to_s": row.get("to_s")}
+            found.append({"name": row["name"], **interval, "metrics": metrics, "flows": []})
+    return found
 
 
 def split_quantiles(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[float]]]:

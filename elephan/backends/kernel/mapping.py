@@ -247,6 +247,8 @@ def _switches(transport: TransportSpec, _: Machine) -> None:
     for key, on in switches.items():
         if not on:
             raise Refused(f"{key} = false: the kernel has no switch for it: leave it out")
+    if "send_overhead" in transport:
+        raise Refused("send_overhead: a real sender takes the time that it takes; take --on sim, or leave it out")
     if transport["window_bytes"] > WINDOW_MAX:
         raise Refused(f"window = {transport['window_bytes']}B: no TCP but the simulator's has more than {WINDOW_MAX}B")
 
