@@ -1,7 +1,8 @@
-"""Windows of a measurement and window reductions, from a scenario to record and table."""
+"""Windows of a measurement, window reductions, and congestion controls as data, from a scenario to record and table."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def test_a_record_has_its_windows_and_a_table_their_columns(results: Results) ->
     backup = after["flows"][:2]
     assert row["after: window reductions"] == sum(flow["cwnd_reductions"] for flow in backup)
     assert row["after: mean window"] == sum(flow["cwnd_mean_packets"] for flow in backup) / 2
+
+
+def test_a_congestion_control_is_data_beside_its_text(results: Results) -> None:
+    (record,) = results.records
+    first, _, copy = json.loads(record.to_json())["flows"]
+    assert first["congestion_control"] == "storage_friendly(congestion_avoidance=off, reduction=1/8)"
+    assert first["control"] == {
+        "name": "storage_friendly",
+        "parameters": {"congestion_avoidance": False, "reduction": 0.125},
+    }
+    assert (copy["congestion_control"], copy["control"]) == ("cubic", {"name": "cubic", "parameters": {}})
 
 
 def test_one_flow_is_fair_to_itself(tmp_path: Path) -> None:
