@@ -280,6 +280,9 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
         spec["count"] = flow.count
     if flow.nagle:
         spec["nagle"] = True
+    if flow.send_overhead is not None:
+        overhead = flow.send_overhead
+        spec["send_overhead"] = {"distribution": overhead.distribution, "scale_ns": overhead.scale}
     if flow.carried_by != "tcp":
         spec["udt"] = {"version": flow.carried_by}
     return spec
