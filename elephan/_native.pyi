@@ -189,7 +189,8 @@ class _Drive(TypedDict):
     seek_one_ns: int | None
     seek_third_ns: int | None
     seek_full_ns: int | None
-    block_ns: int
+    read_block_ns: int
+    write_block_ns: int
     segments: int
     segment_blocks: int
     write_back: bool

@@ -3,6 +3,7 @@
 mod acks;
 mod basic;
 mod common;
+mod eras;
 mod hooks;
 mod properties;
 mod recovery;
