@@ -1,14 +1,15 @@
 """A paper's claims, as data: `claims.toml` in the paper's folder, read and checked once.
 
 A claim is a sentence of the paper with the numbers in it. Each number is a `Value` (paper's value and how far a
-measured one may be off), each statement about sizes an `Order`. Code measures quantities by name;
-`elephan.papers.verdict` holds them against the claim. No number of a paper stands anywhere else.
+measured one may be off), each statement about sizes an `Order`. Code measures quantities by name, each as one number or
+as one per repetition; `elephan.papers.verdict` holds them against the claim. No number of a paper stands anywhere else.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from enum import Enum
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from elephan.errors import InputError
+from elephan.papers.spread import Measured, Spread
 
 FORMAT = 1
 """Form of claims.toml; raise it when a key changes its meaning."""
@@ -23,6 +25,15 @@ FORMAT = 1
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Outcome(Enum):
+    """Measured sizes beside a stated order."""
+
+    HOLDS = "holds"
+    NOT_DECIDED = "not decided"
+    """The medians are in order; the ranges of repetitions overlap."""
+    BROKEN = "does not hold"
 
 
 class Value(_Table):
@@ -39,7 +50,7 @@ class Value(_Table):
     """None: the claim's."""
 
     def holds(self, measured: float) -> bool:
-        """Return True if a measured number is the paper's within the tolerance."""
+        """Return True if a measured number, of repetitions the median, is the paper's within the tolerance."""
         # 1e-9: a count that went through a division stays a count.
         return abs(measured - self.paper) <= self.tolerance * abs(self.paper) + 1e-9
 
@@ -50,13 +61,20 @@ class Order(_Table):
     label: str
     rising: tuple[str, ...] = Field(min_length=2)
     equal_within: float = Field(default=0, ge=0)
-    """For "at least": relative difference up to which two sizes count as equal. 0: each is larger than the last."""
+    """For "at least": relative difference up to which two medians count as equal. 0: each is larger than the last."""
 
-    def holds(self, measured: Sequence[float]) -> bool:
-        """Return True if sizes, in the order of `rising`, grow as stated."""
+    def outcome(self, measured: Sequence[Spread]) -> Outcome:
+        """Return what sizes, in the order of `rising`, say of it: the weakest of what each two neighbours say."""
+        found = {self._of_two(left, right) for left, right in pairwise(measured)}
+        return next(one for one in (Outcome.BROKEN, Outcome.NOT_DECIDED, Outcome.HOLDS) if one in found)
+
+    def _of_two(self, left: Spread, right: Spread) -> Outcome:
         if self.equal_within:
-            return all(left <= right * (1 + self.equal_within) for left, right in pairwise(measured))
-        return all(left < right for left, right in pairwise(measured))
+            within = left.median <= right.median * (1 + self.equal_within)
+            return Outcome.HOLDS if within else Outcome.BROKEN
+        if left.median >= right.median:
+            return Outcome.BROKEN
+        return Outcome.HOLDS if left.is_below(right) else Outcome.NOT_DECIDED
 
 
 class Runs(_Table):
@@ -129,7 +147,12 @@ class Reference(_Table):
     label: str
     provenance: str
     unit: str
-    value: dict[str, float]
+    value: dict[str, Measured]
+    """By quantity: one number, or one per repetition."""
+
+    def median(self, name: str) -> float:
+        """Return one number by quantity, of repetitions the median. Raises KeyError."""
+        return Spread.of(self.value[name]).median
 
 
 class Paper(_Table):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from elephan.papers.claims import Outcome
 from elephan.papers.evaluation import Table
-from elephan.papers.verdict import Judgement, OrderCheck, ValueCheck, Verdict, shown
+from elephan.papers.spread import Measured, Spread, shown, shown_with_range
+from elephan.papers.verdict import Judgement, OrderCheck, ValueCheck, Verdict
 from elephan.units import pluralize
 
 if TYPE_CHECKING:
@@ -16,10 +18,14 @@ if TYPE_CHECKING:
 STYLES = {
     Verdict.REPRODUCED: "bold green",
     Verdict.ORDERING_HOLDS: "bold yellow",
+    Verdict.NOT_DECIDED: "bold yellow",
     Verdict.DIFFERS: "bold red",
     Verdict.HELD: "bold green",
     Verdict.NOT_YET: "dim",
 }
+
+
+OUTCOME_STYLES = {Outcome.HOLDS: "", Outcome.NOT_DECIDED: "yellow", Outcome.BROKEN: "red"}
 
 
 def summary(judgements: tuple[Judgement, ...]) -> str:
@@ -37,18 +43,18 @@ def paper_number(check: ValueCheck) -> str:
 
 
 def our_number(check: ValueCheck) -> str:
-    """Return the measured number with its unit."""
-    return _with_unit(shown(check.measured), check.unit)
+    """Return the measured number with its unit, of repetitions the median and the range."""
+    return _with_unit(shown_with_range(check.spread), check.unit)
 
 
-def kernel_number(check: ValueCheck, measured: float | None) -> str:
-    """Return what the kernel gave, with its unit; empty where it was not asked."""
-    return "" if measured is None else _with_unit(shown(measured), check.unit)
+def kernel_number(check: ValueCheck, measured: Measured | None) -> str:
+    """Return what the kernel gave, as `our_number`; empty where it was not asked."""
+    return "" if measured is None else _with_unit(shown_with_range(Spread.of(measured)), check.unit)
 
 
 def our_order(check: OrderCheck, unit: str) -> str:
     """Return the measured sizes in the paper's order, with their unit."""
-    return _with_unit(", ".join(shown(value) for value in check.measured), unit)
+    return _with_unit(", ".join(map(shown_with_range, check.spreads)), unit)
 
 
 def _with_unit(text: str, unit: str) -> str:
@@ -75,7 +81,7 @@ def show(done: PaperRun, console: Console) -> None:
             table.add_row(Text(item.claim.id, style="bold"), Text(item.claim.title), *none, verdict)
             for order in item.orders:
                 sizes = our_order(order, item.claim.unit)
-                table.add_row("", Text(order.order.label), "", Text(sizes, style="" if order.holds else "red"))
+                table.add_row("", Text(order.order.label), "", Text(sizes, style=OUTCOME_STYLES[order.outcome]))
             continue
         for index, check in enumerate(item.values):
             first = index == 0
@@ -98,7 +104,7 @@ def show(done: PaperRun, console: Console) -> None:
             (item.claim.id, "bold"), " ", (item.verdict.value, STYLES[item.verdict]), f": {item.because}."
         )
         console.print(line)
-        if item.verdict in (Verdict.ORDERING_HOLDS, Verdict.DIFFERS) and item.claim.why:
+        if item.verdict in (Verdict.ORDERING_HOLDS, Verdict.NOT_DECIDED, Verdict.DIFFERS) and item.claim.why:
             console.print(Text(f"  {item.claim.why}", style="dim"))
     for note in kernel.lines if kernel is not None else ():
         console.print(Text(note, style="dim"))

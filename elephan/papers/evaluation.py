@@ -9,6 +9,7 @@ from typing import Any
 from elephan.api import Results
 from elephan.papers.claims import Claim, Paper, Reference, Runs
 from elephan.papers.kernel_column import KernelColumn
+from elephan.papers.spread import Measured
 from elephan.record import Record
 from elephan.report.draw import Ink
 
@@ -45,8 +46,8 @@ class Table:
 class Evaluation:
     """Measured quantities, figures and tables for a paper's claims."""
 
-    measured: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Claim, quantity, value in the claim's unit."""
+    measured: dict[str, Mapping[str, Measured]] = field(default_factory=dict)
+    """Claim, quantity, value in the claim's unit: one number, or one per repetition (`over_repetitions`)."""
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
 
@@ -111,7 +112,7 @@ def part(*files: str) -> Callable[[Evaluate], Part]:
     return lambda function: Part(files, function)
 
 
-Read = Callable[[Sequence[Record]], dict[str, float]]
+Read = Callable[[Sequence[Record]], Mapping[str, Measured]]
 """Takes the quantities of one claim from records, in the claim's unit."""
 
 
@@ -123,7 +124,7 @@ class KernelReader:
     """Id of the claim."""
     read: Read
 
-    def __call__(self, records: Sequence[Record]) -> dict[str, float]:
+    def __call__(self, records: Sequence[Record]) -> Mapping[str, Measured]:
         """Return the quantities by name."""
         return self.read(records)
 
@@ -131,6 +132,36 @@ class KernelReader:
 def kernel_reader(claim: str) -> Callable[[Read], KernelReader]:
     """Mark a function of a paper's folder as the reader of a claim's runs on the backend kernel."""
     return lambda function: KernelReader(claim, function)
+
+
+def over_repetitions(records: Sequence[Record], read: Callable[[Sequence[Record]], float]) -> list[float]:
+    """Return a quantity once per repetition, in the order of the seeds.
+
+    `read` gets the records of one seed: the sweep as if it had been run once. Raises ValueError when a seed has another
+    number of runs than the first, as where a run is missing.
+    """
+    return [read(group) for group in repetitions(records)]
+
+
+def all_over_repetitions(
+    records: Sequence[Record], read: Callable[[Sequence[Record]], Mapping[str, float]]
+) -> dict[str, list[float]]:
+    """Return each quantity that `read` gives once per repetition; else as `over_repetitions`."""
+    found = [read(group) for group in repetitions(records)]
+    return {name: [group[name] for group in found] for name in found[0]} if found else {}
+
+
+def repetitions(records: Sequence[Record]) -> list[list[Record]]:
+    """Return the records of each seed, seeds rising. Raises ValueError as `over_repetitions`."""
+    groups: dict[int, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.seed, []).append(record)
+    rising = sorted(groups)
+    for seed in rising:
+        if len(groups[seed]) != len(groups[rising[0]]):
+            runs = f"{len(groups[seed])} runs of seed {seed} beside {len(groups[rising[0]])} of seed {rising[0]}"
+            raise ValueError(f"{runs}: repetitions of other sweeps, or one that is missing")
+    return [groups[seed] for seed in rising]
 
 
 def megabytes_per_s(bits_per_s: float | int | None) -> float:
@@ -155,7 +186,7 @@ def path_packets(rate_bps: float, rtt_s: float, packet_bytes: int) -> float:
     return rate_bps * rtt_s / 8 / packet_bytes
 
 
-def names_of(claim: Claim, measured: Mapping[str, float]) -> list[str]:
+def names_of(claim: Claim, measured: Mapping[str, Measured]) -> list[str]:
     """Return the quantities that a claim names and that are missing in `measured`."""
     wanted = [item.name for item in claim.value] + [name for order in claim.order for name in order.rising]
     return [name for name in wanted if name not in measured]

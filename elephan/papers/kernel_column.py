@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from elephan.papers.claims import Reference
+from elephan.papers.spread import Measured
 from elephan.record import Record
 
 
@@ -13,14 +14,14 @@ from elephan.record import Record
 class KernelColumn:
     """Measured quantities of the kernel, by claim, and the reasons why other claims have none."""
 
-    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
     """For people: what differs, what the emulator did not honour, and what does not run there."""
     label: str = ""
     """The kernel's name."""
     records: tuple[Record, ...] = ()
 
-    def of(self, claim: str, quantity: str) -> float | None:
+    def of(self, claim: str, quantity: str) -> Measured | None:
         """Return a quantity of a claim, None where it was not measured."""
         return self.measured.get(claim, {}).get(quantity)
 

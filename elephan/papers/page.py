@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from elephan.api import Results
 from elephan.papers import drawing
-from elephan.papers.claims import Paper, Runs
+from elephan.papers.claims import Outcome, Paper, Runs
 from elephan.papers.console import kernel_number, our_number, our_order, paper_number, summary
 from elephan.papers.evaluation import Evaluation
 from elephan.papers.kernel_column import KernelColumn
@@ -31,6 +31,7 @@ PAGE = Path(__file__).parent / "page"
 CLASSES = {
     Verdict.REPRODUCED: "good",
     Verdict.ORDERING_HOLDS: "fair",
+    Verdict.NOT_DECIDED: "fair",
     Verdict.DIFFERS: "poor",
     Verdict.HELD: "good",
     Verdict.NOT_YET: "open",
@@ -122,10 +123,10 @@ def _numbers(item: Judgement, kernel: KernelColumn | None) -> Markup:
         cells = (Cell(check.value.label), Cell(paper_number(check)), *measured, Cell(off), Cell(tolerance))
         lines.append(Line(cells))
     for order in item.orders:
-        measured = [Cell(our_order(order, item.claim.unit), kind="" if order.holds else "outside")]
+        kind = "outside" if order.outcome is Outcome.BROKEN else ""
+        measured = [Cell(our_order(order, item.claim.unit), kind=kind)]
         measured += [Cell("")] * (len(ours) - 1)
-        holds = "holds" if order.holds else "does not hold"
-        lines.append(Line((Cell(order.order.label), Cell(""), *measured, Cell(holds), Cell(""))))
+        lines.append(Line((Cell(order.order.label), Cell(""), *measured, Cell(order.outcome.value), Cell(""))))
     heads = [Head("quantity", of_row=True), *map(Head, ("paper", *ours, "difference", "tolerance"))]
     return html_table.html(f"numbers-{slug(item.claim.id)}", heads, lines)
 

@@ -4,7 +4,11 @@
 
 - reproduced: every value is within its tolerance and every order holds;
 - ordering holds: every order holds, some value is outside;
-- differs: an order is violated; or a value is outside and the claim states no order.
+- not decided: no order is broken, but the ranges of repetitions overlap in one;
+- differs: an order is broken; or a value is outside and the claim states no order.
+
+A quantity may be measured once per repetition. Its median is held against a value. An order holds only where the ranges
+of neighbours do not overlap; it is broken where the medians are not in order.
 
 Two more are for claims that no run measures: "held by tests", a statement without numbers that tests of the core hold;
 and "not yet", for which there is nothing so far.
@@ -17,7 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from elephan.papers.claims import Claim, Order, Value
+from elephan.papers.claims import Claim, Order, Outcome, Value
+from elephan.papers.spread import Measured, Spread, shown, shown_with_range
 
 
 class Verdict(Enum):
@@ -25,6 +30,7 @@ class Verdict(Enum):
 
     REPRODUCED = "reproduced"
     ORDERING_HOLDS = "ordering holds"
+    NOT_DECIDED = "not decided"
     DIFFERS = "differs"
     HELD = "held by tests"
     NOT_YET = "not yet"
@@ -35,8 +41,13 @@ class ValueCheck:
     """A number of the paper beside ours."""
 
     value: Value
-    measured: float
+    spread: Spread
     unit: str
+
+    @property
+    def measured(self) -> float:
+        """Ours, of repetitions the median."""
+        return self.spread.median
 
     @property
     def holds(self) -> bool:
@@ -54,14 +65,14 @@ class OrderCheck:
     """A statement about sizes beside our numbers."""
 
     order: Order
-    measured: tuple[float, ...]
+    spreads: tuple[Spread, ...]
     names: tuple[str, ...]
     """Labels of the quantities."""
 
     @property
-    def holds(self) -> bool:
-        """True if ours grow as the paper's do."""
-        return self.order.holds(self.measured)
+    def outcome(self) -> Outcome:
+        """The answer to whether ours grow as the paper's do."""
+        return self.order.outcome(self.spreads)
 
 
 @dataclass(frozen=True)
@@ -76,55 +87,64 @@ class Judgement:
     """The verdict's reason in words, from the numbers."""
 
 
-def judge(claim: Claim, measured: Mapping[str, float]) -> Judgement:
+def judge(claim: Claim, measured: Mapping[str, Measured]) -> Judgement:
     """Return the verdict on `claim`. Raises KeyError when a quantity that it names was not measured."""
     if claim.not_yet:
         return Judgement(claim, Verdict.NOT_YET, (), (), claim.not_yet)
     if claim.held_by:
         return Judgement(claim, Verdict.HELD, (), (), claim.held_by)
     values = tuple(
-        ValueCheck(item, _number(claim, measured, item.name), claim.unit if item.unit is None else item.unit)
+        ValueCheck(item, _spread(claim, measured, item.name), claim.unit if item.unit is None else item.unit)
         for item in claim.value
     )
     labels = {item.name: item.label for item in claim.value}
     orders = tuple(
         OrderCheck(
             item,
-            tuple(_number(claim, measured, name) for name in item.rising),
+            tuple(_spread(claim, measured, name) for name in item.rising),
             tuple(labels.get(name, name) for name in item.rising),
         )
         for item in claim.order
     )
     outside = [item for item in values if not item.holds]
-    broken = [item for item in orders if not item.holds]
-    if not outside and not broken:
-        verdict = Verdict.REPRODUCED
-    elif not broken and orders:
-        verdict = Verdict.ORDERING_HOLDS
-    else:
+    outcomes = {item.outcome for item in orders}
+    if Outcome.BROKEN in outcomes or (outside and not orders):
         verdict = Verdict.DIFFERS
-    return Judgement(claim, verdict, values, orders, _because(values, outside, orders, broken))
+    elif Outcome.NOT_DECIDED in outcomes:
+        verdict = Verdict.NOT_DECIDED
+    else:
+        verdict = Verdict.ORDERING_HOLDS if outside else Verdict.REPRODUCED
+    return Judgement(claim, verdict, values, orders, "; ".join(_of_orders(orders) + _of_values(values, outside)))
 
 
-def _number(claim: Claim, measured: Mapping[str, float], name: str) -> float:
-    value = measured.get(name)
-    if value is None or not math.isfinite(value):
-        raise KeyError(f"{claim.id}: {name} was not measured")
-    return float(value)
+def _spread(claim: Claim, measured: Mapping[str, Measured], name: str) -> Spread:
+    try:
+        return Spread.of(measured[name])
+    except (KeyError, ValueError):
+        raise KeyError(f"{claim.id}: {name} was not measured") from None
 
 
-def _because(
-    values: tuple[ValueCheck, ...], outside: list[ValueCheck], orders: tuple[OrderCheck, ...], broken: list[OrderCheck]
-) -> str:
+SAID = {Outcome.BROKEN: "not so here", Outcome.NOT_DECIDED: "not decided, as ranges overlap"}
+"""Words on orders that do not hold, worst first."""
+
+
+def _of_orders(orders: tuple[OrderCheck, ...]) -> list[str]:
     parts = []
-    if broken:
-        for check in broken:
-            numbers = ", ".join(
-                f"{name} {shown(value)}" for name, value in zip(check.names, check.measured, strict=True)
-            )
-            parts.append(f"not so here: {check.order.label} ({numbers})")
-    elif orders:
+    for outcome, words in SAID.items():
+        for check in orders:
+            if check.outcome is outcome:
+                numbers = ", ".join(
+                    f"{name} {shown_with_range(spread)}"
+                    for name, spread in zip(check.names, check.spreads, strict=True)
+                )
+                parts.append(f"{words}: {check.order.label} ({numbers})")
+    if orders and not parts:
         parts.append("the order holds" if len(orders) == 1 else f"all {len(orders)} orders hold")
+    return parts
+
+
+def _of_values(values: tuple[ValueCheck, ...], outside: list[ValueCheck]) -> list[str]:
+    parts = []
     if outside:
         worst = max(outside, key=lambda check: abs(check.deviation or math.inf))
         many = f"{len(outside)} of {len(values)} values" if len(values) > 1 else "the value"
@@ -135,7 +155,7 @@ def _because(
             parts.append("equal" if len(values) == 1 else f"all {len(values)} values equal")
         else:
             parts.append(f"largest deviation {_percent(worst.deviation)} ({worst.value.label})")
-    return "; ".join(parts)
+    return parts
 
 
 def _off(check: ValueCheck) -> str:
@@ -146,10 +166,3 @@ def _off(check: ValueCheck) -> str:
 
 def _percent(deviation: float | None) -> str:
     return f"{(deviation or 0.0) * 100:+.2g} %"
-
-
-def shown(value: float) -> str:
-    """Return a measured number with at most four significant digits and no exponent where that can be had."""
-    if value == 0 or float(value).is_integer() and abs(value) < 1e6:
-        return f"{value:.0f}"
-    return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 else f"{value:.3g}"

@@ -15,7 +15,7 @@ FEW = 30
 FEW_BY_CHANCE = 20
 """Expected losses by chance over all repetitions, below which a note says so: they vary by 22 % and more."""
 
-RANDOM_LOSS = frozenset({"independent", "gilbert_elliott", "bit_error_rate", "bit_error_bursts"})
+RANDOM_LOSS = frozenset({"independent", "gilbert_elliott", "runs", "bit_error_rate", "bit_error_bursts"})
 """Loss models of a link that draw."""
 
 
@@ -68,6 +68,9 @@ def _by_chance(loss: Mapping[str, Any], packets: float, line_bytes: float) -> fl
             return float(8 * line_bytes * loss["probability_e18"] / 1e18)
         case "bit_error_bursts":
             return float(8 * line_bytes * loss["good_to_bad_e18"] / 1e18)
+        case "runs":
+            begins = loss["begins_e12"] / 1e12
+            return float(packets * begins / (1 + (loss["length"] - 1) * begins))
         case "gilbert_elliott":
             into_bad, out_of_bad = loss["good_to_bad_e12"] / 1e12, loss["bad_to_good_e12"] / 1e12
             good = out_of_bad / (into_bad + out_of_bad) if into_bad else 1.0

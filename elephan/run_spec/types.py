@@ -100,6 +100,10 @@ class BatchingSpec(TypedDict):
     """Packets at which the interrupt comes before; null: only the time counts."""
 
 
+CountSpec: TypeAlias = Literal["segments", "acks"]
+"""Unit in which a congestion control is told of acknowledgments."""
+
+
 class CwndReductionSpec(TypedDict):
     """A reduction of the congestion window before a move."""
 
@@ -243,6 +247,16 @@ class GilbertElliottLossSpec(TypedDict):
     """Loss probability in the good state, 10^-12."""
 
 
+class RunsLossSpec(TypedDict):
+    """Runs of one length: one begins at each packet outside of a run with the same probability."""
+
+    begins_e12: int
+    """Probability that a run begins, 10^-12 per packet."""
+    kind: Literal["runs"]
+    length: int
+    """Packets lost in a row."""
+
+
 class EveryNthLossSpec(TypedDict):
     """Packets n, 2n, 3n, ... counted from 1."""
 
@@ -283,12 +297,17 @@ LossSpec: TypeAlias = (
     NoLossSpec
     | IndependentLossSpec
     | GilbertElliottLossSpec
+    | RunsLossSpec
     | EveryNthLossSpec
     | BitErrorRateSpec
     | BitErrorBurstsSpec
     | LossListSpec
 )
 """Loss model. Probabilities are parts per 10^12 (integers keep records equal on every machine)."""
+
+
+LostRetransmissionsSpec: TypeAlias = Literal["era", "never", "repeatedly"]
+"""Lost retransmissions, with recovery "sack"."""
 
 
 class MeasureSpec(TypedDict):
@@ -402,7 +421,7 @@ QueueSpec: TypeAlias = DropTailSpec | RedSpec | CodelSpec | FqCodelSpec
 """Queue discipline."""
 
 
-RecoverySpec: TypeAlias = Literal["newreno", "sack", "rack"]
+RecoverySpec: TypeAlias = Literal["reno", "newreno", "sack", "rack"]
 """Loss detection and recovery."""
 
 
@@ -1013,8 +1032,12 @@ class TransportSpec(TypedDict):
 
     congestion_control: str
     """Built-in algorithm's name, or the absolute path of a user's .c file."""
+    count: NotRequired[CountSpec]
+    """Unit in which a congestion control is told of acknowledgments; absent = "segments"."""
     cwnd_clamp: int | None
     """Segments; null = unlimited."""
+    cwnd_validation: NotRequired[bool]
+    """Grow the window only while it is the limit; absent = true."""
     delayed_ack: bool
     """Delay ACKs."""
     ecn: bool
@@ -1029,10 +1052,14 @@ class TransportSpec(TypedDict):
     """Segments; null = infinite."""
     limited_transmit: bool
     """RFC 3042."""
+    lost_retransmissions: NotRequired[LostRetransmissionsSpec]
+    """Lost retransmissions, with "sack"; absent = "era"."""
     max_reordering: int
     """Largest threshold that reordering may raise it to."""
     mtu_bytes: int
     """Largest IP packet, bytes."""
+    nagle: NotRequired[bool]
+    """Nagle's algorithm; absent = false."""
     pacing: bool
     """Pace always."""
     parameters: dict[str, int]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.run_spec.defaults import TRANSPORT
-from elephan.run_spec.types import RecoverySpec
+from elephan.run_spec.types import CountSpec, LostRetransmissionsSpec, RecoverySpec
 from elephan.scenario.copy import Copy
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
@@ -123,7 +123,20 @@ class FlowSettings(Table):
     mtu: Mtu | None = setting(None, examples=["1500B"])
     """Largest IP packet. When absent: the smallest MTU on the route."""
     recovery: RecoverySpec = setting(TRANSPORT["recovery"], examples=["sack"])
-    """RFC 6582 without SACK; RFC 6675; or RACK-TLP (RFC 8985) with PRR (RFC 6937)."""
+    """"reno": RFC 2581 without SACK, leaves fast recovery at the first new ACK, go-back-N after a time-out, as ns-2's
+    FullTcp; "newreno": RFC 6582 without SACK; "sack": RFC 6675; "rack": RACK-TLP (RFC 8985) with PRR (RFC 6937)."""
+    lost_retransmissions: LostRetransmissionsSpec = setting("era", examples=["never"])
+    """With "sack". "era": a retransmission is lost when data first sent after it is SACKed (Linux 2.6
+    tcp_mark_lost_retrans). "never": the time-out repairs (RFC 6675). "repeatedly": on each ACK anew, so that the sender
+    resends what it has just resent, as ns-2's TCP-Linux, for comparison."""
+    cwnd_validation: bool = setting(True, examples=[False])
+    """Grow the congestion window only while it is the limit (RFC 7661, Linux); off: on each new ACK, used or not (ns-2
+    opencwnd)."""
+    count: CountSpec = setting("segments", examples=["acks"])
+    """Unit in which a congestion control is told of acknowledgments: segments (Linux), or one for each ACK (RFC 2581,
+    3.1; ns-2 opencwnd)."""
+    nagle: bool = setting(False, examples=[True])
+    """Hold back a short segment while data is unacknowledged (RFC 896; RFC 1122, 4.2.3.4)."""
     initial_cwnd: Annotated[int, Whole(1, 65535)] = setting(TRANSPORT["initial_cwnd"], examples=[1])
     """Segments (RFC 6928)."""
     initial_ssthresh: Annotated[int, Whole(2, U32_MAX)] | None = setting(TRANSPORT["initial_ssthresh"], examples=[64])
@@ -208,6 +221,8 @@ class FlowSettings(Table):
             raise wrong("absent: a program ends by itself, by workload.bytes or workload.duration", "stop")
         if self.window is not None and self.window > WINDOW_MAX and self.window_bound == "rfc7323":
             raise wrong(_LARGEST, "window")
+        if self.lost_retransmissions != "era" and self.recovery != "sack":
+            raise wrong('"era", as only recovery = "sack" has others', "lost_retransmissions")
         if self.max_reordering < self.reordering and "max_reordering" in self.model_fields_set:
             raise wrong("a number not below reordering", "max_reordering")
         if self.rto_max < self.rto_min:

@@ -124,6 +124,16 @@ class GilbertElliottLoss(Table):
         return self
 
 
+class RunsLoss(Table):
+    """Runs of one length, as impairment devices drop them. Of all packets `run` x `begins` / (1 + (`run` - 1) x
+    `begins`) are lost."""
+
+    run: Annotated[int, Whole(1, U64_MAX)] = setting(examples=[17])
+    """Packets lost in a row."""
+    begins: Probability = setting(examples=[1e-4])
+    """Probability that a run begins, per packet outside of one."""
+
+
 class PeriodicLoss(Table):
     """Every n-th packet is lost, counted from 1."""
 
@@ -176,11 +186,12 @@ class ListedLoss(Table):
 
 
 Loss = Annotated[
-    IndependentLoss | GilbertElliottLoss | PeriodicLoss | BitErrorLoss | ListedLoss,
+    IndependentLoss | GilbertElliottLoss | RunsLoss | PeriodicLoss | BitErrorLoss | ListedLoss,
     Tagged(
         (
             ("probability", IndependentLoss),
             ("good_to_bad", GilbertElliottLoss),
+            ("run", RunsLoss),
             ("every", PeriodicLoss),
             ("bit_error_rate", BitErrorLoss),
             ("packets", ListedLoss),
@@ -188,8 +199,8 @@ Loss = Annotated[
         key=None,
         default=None,
         short="probability",
-        expected="a probability such as 1e-4, or a table with probability, good_to_bad and bad_to_good, every, "
-        "bit_error_rate, or packets",
+        expected="a probability such as 1e-4, or a table with probability, good_to_bad and bad_to_good, run and "
+        "begins, every, bit_error_rate, or packets",
         numbers=True,
     ),
 ]

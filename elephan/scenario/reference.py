@@ -45,6 +45,7 @@ _SECTIONS = [
     ("Queue: fq_codel", "FqCodel"),
     ("Loss: independent", "IndependentLoss"),
     ("Loss: Gilbert-Elliott", "GilbertElliottLoss"),
+    ("Loss: runs", "RunsLoss"),
     ("Loss: periodic", "PeriodicLoss"),
     ("Loss: bit errors", "BitErrorLoss"),
     ("Loss: listed", "ListedLoss"),

@@ -109,6 +109,11 @@ def test_a_key_that_is_an_option_of_the_socket(file: Path, flow: str, option: st
     [
         ('transport = "udt4"', NEW, ['transport = "udt4"', 'take --on sim, or on kernel program = "udt"']),
         ('recovery = "sack"', NEW, ['recovery = "sack"', "6.17", '"rack"']),
+        ('recovery = "reno"', NEW, ['recovery = "reno"', '"newreno"']),
+        ('recovery = "sack"\nlost_retransmissions = "never"', OLD, ['lost_retransmissions = "never"', "leave it out"]),
+        ("cwnd_validation = false", NEW, ["cwnd_validation = false", "leave it out"]),
+        ('count = "acks"', NEW, ['count = "acks"', "leave it out"]),
+        ("nagle = true", NEW, ["nagle = true", "leave it out"]),
         ("quickack_segments = 0", NEW, ["quickack_segments = 0", "16", "delayed_ack = false"]),
         ("limited_transmit = false", NEW, ["limited_transmit = false", "leave it out"]),
         ("fast_retransmit = false", NEW, ["fast_retransmit = false", "leave it out"]),

@@ -18,6 +18,7 @@ import elephan
 from elephan import papers
 from elephan.api import load
 from elephan.papers.catalogue import find, folder
+from elephan.papers.spread import Spread
 from elephan.papers.verdict import Verdict, judge
 from evaluation.papers.dr.hypotheses import counts_of, in_order, points_of, steps, ten_streams
 from evaluation.papers.dr.operations import (
@@ -32,7 +33,7 @@ from evaluation.papers.dr.operations import (
     within_anew,
 )
 from evaluation.papers.dr.streams_open import Beside, rates_of
-from evaluation.papers.dr.transfers import TUNED_BYTES, UNTUNED_BYTES, Spread, path_of
+from evaluation.papers.dr.transfers import TUNED_BYTES, UNTUNED_BYTES, path_of
 
 DR = folder() / "dr"
 SEGMENTS = UNTUNED_BYTES // 1448

@@ -1,12 +1,18 @@
 """Verdicts follow from the claim's data and the measured numbers, and say why."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import elephan
 from elephan.errors import InputError
-from elephan.papers.claims import Claim, Order, Value, read
+from elephan.papers.claims import Claim, Order, Reference, Value, read
+from elephan.papers.console import our_number, our_order
+from elephan.papers.evaluation import all_over_repetitions, over_repetitions
+from elephan.papers.spread import Measured
 from elephan.papers.verdict import Verdict, judge
+from elephan.record import Record
 
 
 def claim(order: bool = True, tolerance: float = 0.1) -> Claim:
@@ -89,3 +95,95 @@ def test_a_broken_claims_file_is_named_with_its_key(tmp_path: Path) -> None:
         read(tmp_path)
     with pytest.raises(InputError, match="No such file"):
         read(tmp_path / "none")
+
+
+def test_of_repetitions_the_median_is_judged_and_the_range_shown() -> None:
+    judged = judge(claim(), {"small": [9.0, 30.0, 10.0], "large": [31.0, 32.0, 33.0]})
+    assert [check.holds for check in judged.values] == [True, True]
+    assert [our_number(check) for check in judged.values] == ["10 (9 to 30) MB/s", "32 (31 to 33) MB/s"]
+    assert our_order(judged.orders[0], "MB/s") == "10 (9 to 30), 32 (31 to 33) MB/s"
+    assert our_number(judge(claim(), {"small": [10.0, 10.0], "large": 30.0}).values[0]) == "10 MB/s"
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "verdict"),
+    [
+        ([9.0, 10.0, 11.0], [29.0, 30.0, 31.0], Verdict.REPRODUCED),
+        ([9.0, 10.0, 29.5], [29.0, 30.0, 31.0], Verdict.NOT_DECIDED),
+        ([9.0, 10.0, 29.0], [29.0, 30.0, 31.0], Verdict.NOT_DECIDED),
+        ([9.0, 31.0, 32.0], [29.0, 30.0, 31.0], Verdict.DIFFERS),
+        ([32.0, 33.0, 34.0], [29.0, 30.0, 31.0], Verdict.DIFFERS),
+        ([9.0, 10.0, 11.0], 30.0, Verdict.REPRODUCED),
+    ],
+)
+def test_an_order_holds_where_ranges_are_apart(small: list[float], large: Measured, verdict: Verdict) -> None:
+    judged = judge(claim(tolerance=5.0), {"small": small, "large": large})
+    assert judged.verdict is verdict
+    if verdict is Verdict.NOT_DECIDED:
+        assert "not decided, as ranges overlap: small < large (small congestion control 10 (9 to 29" in judged.because
+
+
+def test_an_order_of_three_is_as_good_as_its_weakest_two() -> None:
+    order = Order(label="a < b < c", rising=("a", "b", "c"))
+    three = Claim(id="x.y", title="t", text="t", source="s", order=(order,))
+    found = {"a": [1.0, 2.0], "b": [1.9, 3.0], "c": [4.0, 5.0]}
+    assert judge(three, found).verdict is Verdict.NOT_DECIDED
+    assert judge(three, {**found, "c": [2.0, 2.4]}).verdict is Verdict.DIFFERS
+
+
+def test_an_order_that_is_broken_weighs_more_than_one_that_is_not_decided() -> None:
+    orders = tuple(Order(label=label, rising=rising) for label, rising in (("ab", ("a", "b")), ("bc", ("b", "c"))))
+    two = Claim(id="x.y", title="t", text="t", source="s", order=orders)
+    judged = judge(two, {"a": [1.0, 2.0], "b": [1.9, 3.0], "c": 1.0})
+    assert judged.verdict is Verdict.DIFFERS
+    assert judged.because.startswith("not so here: bc") and "; not decided, as ranges overlap: ab" in judged.because
+
+
+def test_at_least_goes_by_the_medians_of_repetitions() -> None:
+    order = Order(label="small <= large", rising=("small", "large"), equal_within=0.01)
+    at_least = Claim(id="x.y", title="t", text="t", source="s", order=(order,))
+    assert judge(at_least, {"small": [1.0, 20.0, 30.0], "large": [2.0, 19.9, 25.0]}).verdict is Verdict.REPRODUCED
+
+
+@pytest.mark.parametrize("none", [[], [1.0, float("nan")]])
+def test_repetitions_without_a_number_are_an_error(none: list[float]) -> None:
+    with pytest.raises(KeyError, match="large was not measured"):
+        judge(claim(), {"small": 10.0, "large": none})
+
+
+TWICE = """
+[run]
+duration = "2s"
+seed = 7
+repetitions = 2
+[path]
+bandwidth = "10Mbit/s"
+rtt = "20ms"
+queue = "1bdp"
+loss = 0.01
+[[flow]]
+[measure]
+series = false
+[sweep]
+"flow.congestion_control" = ["reno", "cubic"]
+"""
+
+
+def test_quantities_are_read_once_per_repetition_in_the_order_of_seeds(tmp_path: Path) -> None:
+    (tmp_path / "twice.toml").write_text(TWICE)
+    records = list(elephan.run(tmp_path / "twice.toml", store="none"))
+
+    def both(group: Sequence[Record]) -> dict[str, float]:
+        assert len(group) == 2
+        return {"mean": sum(float(one.metrics["goodput_bps"] or 0) for one in group) / 2, "seed": group[0].seed}
+
+    found = all_over_repetitions(records[::-1], both)
+    assert found["seed"] == [7, 8] and found["mean"][0] != found["mean"][1]
+    assert over_repetitions(records, lambda group: both(group)["mean"]) == found["mean"]
+    with pytest.raises(ValueError, match="1 runs of seed 8 beside 2 of seed 7: repetitions of other sweeps, or one"):
+        over_repetitions(records[:-1], lambda group: 0)
+
+
+def test_a_reference_may_have_a_number_per_repetition() -> None:
+    found = Reference(id="r", label="r", provenance="here", unit="MB/s", value={"a": 1.5, "b": [1.0, 4.0, 2.0]})
+    assert (found.median("a"), found.median("b")) == (1.5, 2.0)

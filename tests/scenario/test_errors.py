@@ -73,7 +73,7 @@ ONE_KEY = [
     (
         "path.loss={ evry = 10 }",
         "path.loss = { evry = 10 }: a probability such as 1e-4, or a table with probability, good_to_bad and "
-        "bad_to_good, every, bit_error_rate, or packets",
+        "bad_to_good, run and begins, every, bit_error_rate, or packets",
     ),
     (
         "path.queue={ discipline = 'rde' }",
@@ -119,7 +119,12 @@ ONE_KEY = [
     ),
     ("flow.window_scale=15", "flow.backup.window_scale = 15: a whole number from 0 to 14"),
     ("flow.mtu=9000B", 'flow.backup.mtu = "9000B": at most 1500B, the smallest MTU on the route'),
-    ("flow.recovery=tahoe", 'flow.backup.recovery = "tahoe": one of "newreno", "sack", "rack"'),
+    ("flow.recovery=tahoe", 'flow.backup.recovery = "tahoe": one of "reno", "newreno", "sack", "rack"'),
+    (
+        "flow.lost_retransmissions=never",
+        'flow.backup.lost_retransmissions = "never": "era", as only recovery = "sack" has others',
+    ),
+    ("flow.count=bytes", 'flow.backup.count = "bytes": one of "segments", "acks"'),
     ("flow.rto_max=100ms", 'flow.backup.rto_max = "100ms": a time not below rto_min'),
     ("flow.connections=0", "flow.backup.connections = 0: a whole number from 1 to 100000"),
     ("flow.from=left", 'flow.backup.from = "left": absent: with [path], direction says where it goes'),

@@ -119,6 +119,7 @@ def test_queue_disciplines_have_the_defaults_of_tc(scenario: Load) -> None:
         ("0.1%", {"kind": "independent", "probability_e12": 10**9}),
         ("1/1000", {"kind": "independent", "probability_e12": 10**9}),
         ("1", {"kind": "independent", "probability_e12": 10**12}),
+        ("{ run = 17, begins = 1e-3 }", {"kind": "runs", "begins_e12": 10**9, "length": 17}),
         ("{ every = 1000 }", {"kind": "every_nth", "n": 1000}),
         ("{ packets = [1, 5] }", {"kind": "list", "packets": [1, 5]}),
         ("{ bit_error_rate = 1e-15 }", {"kind": "bit_error_rate", "probability_e18": 1000}),

@@ -342,7 +342,7 @@ def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: li
         if rng.random() < 0.2:
             made[key] = rng.random() < 0.5
     if rng.random() < 0.4:
-        made["recovery"] = rng.choice(["newreno", "sack", "rack"])
+        made["recovery"] = rng.choice(["reno", "newreno", "sack", "rack"])
     if made["workload"]["kind"] == "bulk" and not {"connections", "stop"} & made.keys() and rng.random() < 0.3:
         made["workload"] = program(rng)
     if made["workload"]["kind"] in ("bulk", "constant_rate", "replicate") and rng.random() < 0.2:

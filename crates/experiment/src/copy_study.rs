@@ -91,6 +91,7 @@ impl CopyStudy {
                 loss,
                 LossSpec::Independent { .. }
                     | LossSpec::GilbertElliott { .. }
+                    | LossSpec::Runs { .. }
                     | LossSpec::BitErrorRate { .. }
                     | LossSpec::BitErrorBursts { .. }
             )

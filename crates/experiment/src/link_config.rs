@@ -63,6 +63,7 @@ pub fn loss_model(spec: &LossSpec) -> LossModel {
         LossSpec::GilbertElliott { good_to_bad_e12, bad_to_good_e12, loss_good_e12, loss_bad_e12 } => {
             LossModel::GilbertElliott { good_to_bad_e12, bad_to_good_e12, loss_good_e12, loss_bad_e12 }
         }
+        LossSpec::Runs { begins_e12, length } => LossModel::Runs { begins_e12, length },
         LossSpec::EveryNth { n } => LossModel::EveryNth { n },
         LossSpec::BitErrorRate { probability_e18 } => LossModel::BitErrorRate { probability_e18 },
         LossSpec::BitErrorBursts { good_to_bad_e18, bad_to_good_e18, error_bad_e18 } => {

@@ -116,6 +116,13 @@ pub enum LossModel {
         /// Loss in the bad state, 10^-12.
         loss_bad_e12: u64,
     },
+    /// Runs of one length, as an impairment device drops them: a run begins at each packet outside of one alike.
+    Runs {
+        /// Probability that a run begins, 10^-12 per packet.
+        begins_e12: u64,
+        /// Packets lost in a row; above zero.
+        length: u64,
+    },
     /// Packets n, 2n, 3n, ... of those that enter the line, counted from 1.
     EveryNth {
         /// The period; above zero.
@@ -326,6 +333,10 @@ impl LossModel {
                 e12("loss.bad_to_good_e12", *bad_to_good_e12)?;
                 e12("loss.loss_good_e12", *loss_good_e12)?;
                 e12("loss.loss_bad_e12", *loss_bad_e12)
+            }
+            LossModel::Runs { begins_e12, length } => {
+                e12("loss.begins_e12", *begins_e12)?;
+                require(*length > 0, "loss.length", length, "above zero")
             }
             LossModel::EveryNth { n } => require(*n > 0, "loss.n", n, "above zero"),
             LossModel::BitErrorRate { probability_e18: p } => {

@@ -6,7 +6,7 @@
 //!
 //! If packets are lost independently (of each other, or bit by bit), each flow has a stream of its own: another
 //! flow on the line does not change what this one loses, and the sum of them is as independent as before. Bursts,
-//! periods and lists are properties of the line: they count packets whosever they are.
+//! runs, periods and lists are properties of the line: they count packets whosever they are.
 
 use crate::config::{LossModel, E12, E18};
 use crate::framing::Framing;
@@ -33,6 +33,7 @@ pub(crate) struct Loss {
 enum Source {
     Never,
     Bursty(Box<Bursty>),
+    Runs { begins: Geometric, length: u64, left: u64 },
     EveryNth { n: u64 },
     List { packets: Vec<u64>, next: usize },
 }
@@ -59,6 +60,10 @@ impl Loss {
                 } else {
                     Source::bursty([good_to_bad_e18, bad_to_good_e18], [0, error_bad_e18], E18)
                 }
+            }
+            LossModel::Runs { begins_e12: 0, .. } => Source::Never,
+            LossModel::Runs { begins_e12, length } => {
+                Source::Runs { begins: Geometric::new(begins_e12, E12), length, left: 0 }
             }
             LossModel::EveryNth { n } => Source::EveryNth { n },
             LossModel::List { ref packets } => Source::List { packets: packets.clone(), next: 0 },
@@ -145,6 +150,14 @@ impl Loss {
         match &mut self.source {
             Source::Never => u64::MAX,
             Source::Bursty(bursty) => bursty.draw(&mut self.random),
+            Source::Runs { left, .. } if *left > 0 => {
+                *left -= 1;
+                0
+            }
+            Source::Runs { begins, length, left } => {
+                *left = *length - 1;
+                begins.sample(&mut self.random)
+            }
             Source::EveryNth { n } => *n - 1,
             Source::List { packets, next } => {
                 let before = next.checked_sub(1).map_or(0, |i| packets[i]);

@@ -110,6 +110,32 @@ fn bursts_of_gilbert_elliott_have_their_length_and_share() {
 }
 
 #[test]
+fn runs_have_one_length_and_begin_at_random() {
+    let (n, length) = (5_000_000u64, 17);
+    let lost = losses(LossModel::Runs { begins_e12: E12 / 1000, length }, 1500, n);
+    // Runs that touch make one of a multiple of the length; the last may reach beyond the end.
+    let mut runs = vec![1u64];
+    for pair in lost.windows(2) {
+        match pair[1] - pair[0] {
+            1 => *runs.last_mut().unwrap() += 1,
+            _ => runs.push(1),
+        }
+    }
+    runs.pop();
+    assert!(runs.iter().all(|run| run % length == 0), "{runs:?}");
+    // Between two runs 999 packets pass on average.
+    assert_binomial(lost.len() / length as usize, n, 1.0 / (999.0 + length as f64), "runs");
+    assert_eq!(losses(LossModel::Runs { begins_e12: 0, length }, 1500, 1000), []);
+    assert_eq!(losses(LossModel::Runs { begins_e12: E12, length }, 1500, 1000).len(), 1000);
+}
+
+#[test]
+fn a_run_of_one_packet_is_an_independent_loss() {
+    let n = 1_000_000;
+    assert_binomial(losses(LossModel::Runs { begins_e12: E12 / 100, length: 1 }, 1500, n).len(), n, 0.01, "length 1");
+}
+
+#[test]
 fn both_states_of_gilbert_elliott_lose_at_their_own_rate() {
     // Half of the time in each state: 0.2 % and 5 % give 2.6 %.
     let n = 2_000_000;

@@ -48,6 +48,6 @@ pub use run::{EmulatorSpec, RunSpec, FORMAT};
 pub use schema::schema;
 pub use short_flows::{ShortFlowsSpec, SizesSpec};
 pub use trace::{TraceFormatSpec, TraceSpec};
-pub use transport::{RecoverySpec, TransportSpec, UdtSpec, UdtVersionSpec};
+pub use transport::{CountSpec, LostRetransmissionsSpec, RecoverySpec, TransportSpec, UdtSpec, UdtVersionSpec};
 pub use workload::{DistributionSpec, WorkloadSpec};
 pub use writes::{ArrivalsSpec, WriteSizesSpec, WritesSpec};

@@ -155,6 +155,14 @@ pub enum LossSpec {
         /// Loss probability in the bad state, 10^-12.
         loss_bad_e12: u64,
     },
+    /// Runs of one length: one begins at each packet outside of a run with the same probability.
+    #[schemars(title = "RunsLossSpec")]
+    Runs {
+        /// Probability that a run begins, 10^-12 per packet.
+        begins_e12: u64,
+        /// Packets lost in a row.
+        length: u64,
+    },
     /// Packets n, 2n, 3n, ... counted from 1.
     #[schemars(title = "EveryNthLossSpec")]
     EveryNth {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tcp::config::{Config, Recovery, WSCALE_MAX};
+use tcp::config::{Config, Count, LostRetransmissions, Recovery, WSCALE_MAX};
 
 /// Transport of a flow: TCP, or UDT where `udt` says so. See `tcp::Config` for ranges and Linux's defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -17,6 +17,18 @@ pub struct TransportSpec {
     pub parameters: BTreeMap<String, i64>,
     /// Loss detection and recovery.
     pub recovery: RecoverySpec,
+    /// Lost retransmissions, with "sack"; absent = "era".
+    #[serde(default, skip_serializing_if = "LostRetransmissionsSpec::is_era")]
+    pub lost_retransmissions: LostRetransmissionsSpec,
+    /// Grow the window only while it is the limit; absent = true.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub cwnd_validation: bool,
+    /// Unit in which a congestion control is told of acknowledgments; absent = "segments".
+    #[serde(default, skip_serializing_if = "CountSpec::is_segments")]
+    pub count: CountSpec,
+    /// Nagle's algorithm; absent = false.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub nagle: bool,
     /// Segments.
     pub initial_cwnd: u32,
     /// Segments; null = infinite.
@@ -73,6 +85,19 @@ pub struct TransportSpec {
     pub udt: Option<UdtSpec>,
 }
 
+fn yes() -> bool {
+    true
+}
+
+// Serde hands over a reference.
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+fn is_no(value: &bool) -> bool {
+    !*value
+}
+
 /// UDT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -106,6 +131,8 @@ impl UdtVersionSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecoverySpec {
+    /// Fast recovery that leaves at the first new ACK, go-back-N after a time-out, no SACK (RFC 2581).
+    Reno,
     /// Duplicate ACK counting, NewReno partial ACKs, no SACK (RFC 6582).
     NewReno,
     /// SACK scoreboard with the conservative algorithm (RFC 6675).
@@ -117,6 +144,7 @@ pub enum RecoverySpec {
 impl From<Recovery> for RecoverySpec {
     fn from(recovery: Recovery) -> RecoverySpec {
         match recovery {
+            Recovery::Reno => RecoverySpec::Reno,
             Recovery::NewReno => RecoverySpec::NewReno,
             Recovery::Sack => RecoverySpec::Sack,
             Recovery::Rack => RecoverySpec::Rack,
@@ -127,9 +155,86 @@ impl From<Recovery> for RecoverySpec {
 impl From<RecoverySpec> for Recovery {
     fn from(recovery: RecoverySpec) -> Recovery {
         match recovery {
+            RecoverySpec::Reno => Recovery::Reno,
             RecoverySpec::NewReno => Recovery::NewReno,
             RecoverySpec::Sack => Recovery::Sack,
             RecoverySpec::Rack => Recovery::Rack,
+        }
+    }
+}
+
+/// Lost retransmissions, with recovery "sack".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LostRetransmissionsSpec {
+    /// Lost when something first sent after the copy is SACKed (Linux 2.6).
+    #[default]
+    Era,
+    /// Only the time-out repairs.
+    Never,
+    /// Lost on each ACK anew, as ns-2's TCP-Linux.
+    Repeatedly,
+}
+
+impl LostRetransmissionsSpec {
+    /// Returns whether it is what an absent key means.
+    pub fn is_era(&self) -> bool {
+        *self == LostRetransmissionsSpec::Era
+    }
+}
+
+impl From<LostRetransmissions> for LostRetransmissionsSpec {
+    fn from(lost: LostRetransmissions) -> LostRetransmissionsSpec {
+        match lost {
+            LostRetransmissions::Era => LostRetransmissionsSpec::Era,
+            LostRetransmissions::Never => LostRetransmissionsSpec::Never,
+            LostRetransmissions::Repeatedly => LostRetransmissionsSpec::Repeatedly,
+        }
+    }
+}
+
+impl From<LostRetransmissionsSpec> for LostRetransmissions {
+    fn from(lost: LostRetransmissionsSpec) -> LostRetransmissions {
+        match lost {
+            LostRetransmissionsSpec::Era => LostRetransmissions::Era,
+            LostRetransmissionsSpec::Never => LostRetransmissions::Never,
+            LostRetransmissionsSpec::Repeatedly => LostRetransmissions::Repeatedly,
+        }
+    }
+}
+
+/// Unit in which a congestion control is told of acknowledgments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CountSpec {
+    /// Segments that the ACK covers.
+    #[default]
+    Segments,
+    /// One for each ACK.
+    Acks,
+}
+
+impl CountSpec {
+    /// Returns whether it is what an absent key means.
+    pub fn is_segments(&self) -> bool {
+        *self == CountSpec::Segments
+    }
+}
+
+impl From<Count> for CountSpec {
+    fn from(count: Count) -> CountSpec {
+        match count {
+            Count::Segments => CountSpec::Segments,
+            Count::Acks => CountSpec::Acks,
+        }
+    }
+}
+
+impl From<CountSpec> for Count {
+    fn from(count: CountSpec) -> Count {
+        match count {
+            CountSpec::Segments => Count::Segments,
+            CountSpec::Acks => Count::Acks,
         }
     }
 }
@@ -140,6 +245,10 @@ impl Default for TransportSpec {
         let Config {
             mtu,
             recovery,
+            lost_retransmissions,
+            cwnd_validation,
+            count,
+            nagle,
             initial_cwnd,
             initial_ssthresh,
             timestamps,
@@ -171,6 +280,10 @@ impl Default for TransportSpec {
             congestion_control: "cubic".to_owned(),
             parameters: BTreeMap::new(),
             recovery: recovery.into(),
+            lost_retransmissions: lost_retransmissions.into(),
+            cwnd_validation,
+            count: count.into(),
+            nagle,
             initial_cwnd,
             initial_ssthresh,
             window_bytes: receive_window.0,

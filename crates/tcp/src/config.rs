@@ -6,12 +6,36 @@ use units::{Size, Span};
 /// Loss detection and recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
+    /// Fast retransmit and fast recovery that leaves at the first new ACK, go-back-N after a time-out; no SACK is
+    /// negotiated (RFC 2001, 4; RFC 2581, 3.2; ns-2 tcp-reno.cc, and tcp-full.cc with `reno_fastrecov_`).
+    Reno,
     /// Duplicate ACK counting, NewReno partial ACKs; no SACK is negotiated (RFC 6582).
     NewReno,
     /// SACK scoreboard with the conservative algorithm (RFC 6675).
     Sack,
     /// RACK-TLP (RFC 8985) and PRR (RFC 6937), as Linux.
     Rack,
+}
+
+/// Retransmissions that are lost again, with [`Recovery::Sack`]: RFC 6675 leaves them to the time-out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LostRetransmissions {
+    /// A copy is lost when something first sent after it is SACKed (Linux 2.6 to 4.20, tcp_mark_lost_retrans).
+    Era,
+    /// Only the time-out repairs.
+    Never,
+    /// A copy is lost when three or more segments above it are SACKed, on each ACK anew: the sender resends what it has
+    /// just resent (ns-2 2.35 tcp/scoreboard1.cc).
+    Repeatedly,
+}
+
+/// Acknowledgment as a congestion control counts it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Count {
+    /// Segments that the ACK covers (Linux since 3.13; RFC 3465 without its bound).
+    Segments,
+    /// One for each ACK of new data (RFC 2581, 3.1; ns-2 opencwnd).
+    Acks,
 }
 
 /// The application's reading of arriving data.
@@ -30,6 +54,15 @@ pub struct Config {
     pub mtu: u32,
     /// Loss recovery.
     pub recovery: Recovery,
+    /// Lost retransmissions, with [`Recovery::Sack`].
+    pub lost_retransmissions: LostRetransmissions,
+    /// Grow the window only while it is the limit (RFC 7661; Linux tcp_is_cwnd_limited); off = on each new ACK, used or
+    /// not, and never less for want of data (ns-2 tcp.cc and tcp-full.cc, opencwnd).
+    pub cwnd_validation: bool,
+    /// Unit in which a congestion control is told of acknowledgments.
+    pub count: Count,
+    /// Hold back a short segment while data is unacknowledged (RFC 896; RFC 1122, 4.2.3.4).
+    pub nagle: bool,
     /// Initial window, segments; Linux TCP_INIT_CWND = 10 (RFC 6928); 1 in the dsan paper.
     pub initial_cwnd: u32,
     /// Initial ssthresh, segments; None = infinite.
@@ -91,6 +124,10 @@ impl Default for Config {
         Config {
             mtu: 1500,
             recovery: Recovery::Rack,
+            lost_retransmissions: LostRetransmissions::Era,
+            cwnd_validation: true,
+            count: Count::Segments,
+            nagle: false,
             initial_cwnd: 10,
             initial_ssthresh: None,
             timestamps: true,

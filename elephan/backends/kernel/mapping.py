@@ -223,6 +223,11 @@ def _protocol(transport: TransportSpec, _: Machine) -> None:
 
 
 def _recovery(transport: TransportSpec, machine: Machine) -> None:
+    if transport["recovery"] == "reno":
+        raise Refused('recovery = "reno": no kernel of today has it: take "newreno" for recovery without SACK')
+    lost = transport.get("lost_retransmissions", "era")
+    if lost != "era":
+        raise Refused(f'lost_retransmissions = "{lost}": the kernel has no switch for it: leave it out')
     if transport["recovery"] == "sack" and machine.release >= (6, 17):
         raise Refused(
             f'recovery = "sack": {machine.name} knows no RFC 6675 any more (removed in Linux 6.17), only RACK-TLP: '
@@ -240,6 +245,7 @@ def _quick_acks(transport: TransportSpec, _: Machine) -> None:
 
 def _switches(transport: TransportSpec, _: Machine) -> None:
     switches = {
+        "cwnd_validation": transport.get("cwnd_validation", True),
         "limited_transmit": transport["limited_transmit"],
         "fast_retransmit": transport["fast_retransmit"],
         "undo": transport["undo"],
@@ -247,6 +253,10 @@ def _switches(transport: TransportSpec, _: Machine) -> None:
     for key, on in switches.items():
         if not on:
             raise Refused(f"{key} = false: the kernel has no switch for it: leave it out")
+    if transport.get("count", "segments") != "segments":
+        raise Refused('count = "acks": the kernel counts segments: leave it out')
+    if transport.get("nagle", False):
+        raise Refused("nagle = true: elephan's own sockets have TCP_NODELAY: leave it out")
     if transport["window_bytes"] > WINDOW_MAX:
         raise Refused(f"window = {transport['window_bytes']}B: no TCP but the simulator's has more than {WINDOW_MAX}B")
 

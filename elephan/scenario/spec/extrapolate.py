@@ -25,6 +25,9 @@ RANDOM_EPISODES, EPISODES = 30, 5
 ERROR_PPM = 20_000
 """Half of the 95 % interval with which one is content before `MOST_PACKETS`: 2 %."""
 
+RANDOM_LOSS = ("independent", "gilbert_elliott", "runs", "bit_error_rate", "bit_error_bursts")
+"""Loss models that draw."""
+
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
 _INTERVAL_PACKETS = 64
@@ -87,7 +90,7 @@ def _stays_as_it_is(document: Document) -> bool:
 def _draws(document: Document, network: Network, used: list[int]) -> bool:
     """Return True if anything on these lines is drawn at random."""
     for line in (network.lines[index] for index in used):
-        if loss_spec(line.loss)["kind"] in ("independent", "gilbert_elliott", "bit_error_rate", "bit_error_bursts"):
+        if loss_spec(line.loss)["kind"] in RANDOM_LOSS:
             return True
         if line.jitter is not None or isinstance(line.queue, Red):
             return True

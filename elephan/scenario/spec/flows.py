@@ -254,6 +254,14 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
         "fast_retransmit": flow.fast_retransmit,
         "cwnd_clamp": flow.cwnd_clamp,
     }
+    if flow.lost_retransmissions != "era":
+        spec["lost_retransmissions"] = flow.lost_retransmissions
+    if not flow.cwnd_validation:
+        spec["cwnd_validation"] = False
+    if flow.count != "segments":
+        spec["count"] = flow.count
+    if flow.nagle:
+        spec["nagle"] = True
     if flow.carried_by != "tcp":
         spec["udt"] = {"version": flow.carried_by}
     return spec

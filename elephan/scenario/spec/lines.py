@@ -110,6 +110,8 @@ def loss_spec(loss: Any) -> LossSpec:
                 "loss_good_e12": loss.loss_good,
                 "loss_bad_e12": loss.loss_bad,
             }
+        case models.RunsLoss():
+            return {"kind": "runs", "begins_e12": loss.begins, "length": loss.run}
         case models.PeriodicLoss():
             return {"kind": "every_nth", "n": loss.every}
         case models.BitErrorLoss() if loss.burst is not None and loss.bit_error_rate > 0:

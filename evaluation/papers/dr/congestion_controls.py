@@ -7,9 +7,10 @@ from typing import Any
 
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
+from elephan.papers.spread import Spread
 from elephan.report.draw import Ink
 
-from .transfers import CCS, JUDGED, READINGS, Spread, by_reading, spreads
+from .transfers import CCS, JUDGED, READINGS, by_reading, spreads
 
 CLAIM = "dr.fig4"
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
+from elephan.papers.spread import Spread
 from elephan.record import Record
 
-from .transfers import JUDGED, TUNED_BYTES, UNTUNED_BYTES, Spread, path_of, spreads, transfer_of
+from .transfers import JUDGED, TUNED_BYTES, UNTUNED_BYTES, path_of, spreads, transfer_of
 
 CLAIM = "dr.rates"
 

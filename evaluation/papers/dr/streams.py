@@ -8,9 +8,10 @@ from typing import Any
 
 from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
+from elephan.papers.spread import Spread
 from elephan.report.draw import Ink
 
-from .transfers import CCS, JUDGED, POLICED, READINGS, Spread, by_reading, spreads, streams_text
+from .transfers import CCS, JUDGED, POLICED, READINGS, by_reading, spreads, streams_text
 
 CLAIM = "dr.fig5"
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
+from elephan.papers.spread import Spread
 from elephan.record import Record
 
-from .transfers import POLICED, READINGS, STATED, Spread, reading_of, spreads_of, streams_text
+from .transfers import POLICED, READINGS, STATED, reading_of, spreads_of, streams_text
 
 CLAIM = "dr.open"
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
+from elephan.papers.spread import Spread
 from elephan.record import Record
 from elephan.run_spec.quantities import loss_rate
 from elephan.run_spec.types import RunSpec
@@ -102,37 +101,6 @@ def path_of(spec: RunSpec) -> str:
         return f"queue of {queue['limit_packets']} packets"
     loss = loss_rate(forward["loss"])
     return f"random loss {loss:g}" if loss else "as stated"
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A quantity over repetitions."""
-
-    values: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """The middle one."""
-        return float(np.median(self.values))
-
-    @property
-    def low(self) -> float:
-        """The least."""
-        return min(self.values)
-
-    @property
-    def high(self) -> float:
-        """The largest."""
-        return max(self.values)
-
-    def is_below(self, other: Spread) -> bool:
-        """Return True if it is less than another one and their ranges do not overlap."""
-        return self.high < other.low
-
-    def __str__(self) -> str:
-        """Median, with the range where two digits show one."""
-        low, high = f"{self.low:.2f}", f"{self.high:.2f}"
-        return f"{self.median:.2f}" if low == high else f"{self.median:.2f} ({low} to {high})"
 
 
 def spreads(transfers: Iterable[Transfer], key: Callable[[Transfer], Key]) -> dict[Key, Spread]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, kernel_reader, part
+from elephan.papers.spread import Spread
 from elephan.record import Record
 
 from .transfers import (
@@ -13,7 +14,6 @@ from .transfers import (
     READINGS,
     TUNED_BYTES,
     UNTUNED_BYTES,
-    Spread,
     Transfer,
     by_reading,
     reading_of,
@@ -54,10 +54,10 @@ def _programs(results: PaperResults) -> Table:
     simulated = program_rates(map_transfers(results.of("programs.toml")))
     linux = results.reference("linux")
     rows = [
-        (words(name), f"{rate:.2f}", f"{linux.value[name]:.2f}" if name in linux.value else "")
+        (words(name), f"{rate:.2f}", f"{linux.median(name):.2f}" if name in linux.value else "")
         for name, rate in simulated.items()
     ]
-    buffers = f"{linux.value['buffer']:.3f}" if "buffer" in linux.value else ""
+    buffers = f"{linux.median('buffer'):.3f}" if "buffer" in linux.value else ""
     rows.append(("application buffers of 1,024 to 65,536 B: slowest over fastest", "no effect", buffers))
     return Table(
         CLAIM,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from elephan.papers.drawing import framed, label_line, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, megabytes_per_s, part, round_trip_s
 from elephan.papers.losses import loss_samples
+from elephan.papers.spread import Measured
 from elephan.record import Record
 from elephan.report.draw import Ink
 from elephan.store.series import Series
@@ -153,7 +155,7 @@ def figures5to7(results: PaperResults) -> Evaluation:
     goodput = {f"goodput_{key}": megabytes_per_s(record.metrics.get("goodput_bps")) for key, record, _ in cases}
     timeouts = {key: float(record.metrics.get("timeouts") or 0) for key, record, _ in cases}
     slow, half, eighth = (teeth[key] for key in ("fig5", "fig6", "fig7"))
-    measured = {
+    measured: dict[str, Mapping[str, Measured]] = {
         "dsan.fig5": {
             "restart": max(slow.lowest_after(change, 0.5) for change in slow.changes),
             "threshold": slow.kept(),

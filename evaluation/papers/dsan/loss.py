@@ -112,7 +112,7 @@ def _by_loss(results: PaperResults, stated: dict[Any, list[Record]], modern: dic
         for name in VARIANTS:
             colour = ink.curve(COLOURS[name])
             _mark(left, PAPER_LOSS, claim.paper_value(name), "D", colour)
-            _mark(right, PAPER_LOSS, kernel.value[name], "s", colour)
+            _mark(right, PAPER_LOSS, kernel.median(name), "s", colour)
         for marker, label in (("D", PAPER_LABEL), ("s", f"{kernel.label}, measured")):
             left.scatter(
                 [], [], marker=marker, s=40, facecolors="none", edgecolors=ink.text, linewidths=1.4, label=label

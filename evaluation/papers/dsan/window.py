@@ -55,7 +55,7 @@ def table1(results: PaperResults) -> Evaluation:
     claim = results.paper.claim("dsan.table1")
     paper = [(rtt, claim.paper_value(f"rtt_{rtt}ms")) for rtt, _ in points]
     reference = results.reference("kernel-window")
-    kernel = [(rtt, reference.value[f"rtt_{rtt}ms"]) for rtt, _ in points]
+    kernel = [(rtt, reference.median(f"rtt_{rtt}ms")) for rtt, _ in points]
 
     def draw(drawing: Any, ink: Ink) -> None:
         left, right = drawing.subplots(1, 2, width_ratios=(3, 2))

@@ -57,7 +57,7 @@ def grouped(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any
     return groups
 
 
-@part("fig10.toml", "fig10-burst.toml", "fig10-hosts.toml")
+@part("fig10.toml", "fig10-hosts.toml")
 def figure10(results: PaperResults) -> Evaluation:
     """Recovery times in the grid, by the burst, and with the paper's hosts."""
     grid = grouped(results.of("fig10.toml"), lambda record: (line_bps(record), mtu_of(record)))

@@ -20,6 +20,7 @@ fn loss() -> impl Strategy<Value = LossModel> {
         Just(LossModel::None),
         (0..=1_000_000_000_000u64).prop_map(|p| LossModel::Independent { probability_e12: p }),
         (1..10u64).prop_map(|n| LossModel::EveryNth { n }),
+        (0..=1_000_000_000_000u64, 1..20u64).prop_map(|(begins_e12, length)| LossModel::Runs { begins_e12, length }),
         (0..1_000_000_000_000_000u64).prop_map(|p| LossModel::BitErrorRate { probability_e18: p }),
         prop::collection::btree_set(1..50u64, 0..9)
             .prop_map(|set| LossModel::List { packets: set.into_iter().collect() }),

@@ -193,7 +193,7 @@ impl Endpoint {
     #[inline]
     fn clean_rtx_queue(&mut self, a: &mut AckState) {
         let una = self.una;
-        let sack = self.recovery != Recovery::NewReno;
+        let sack = !self.is_reno();
         let rack = self.recovery == Recovery::Rack;
         let (mut acked, mut sacked, mut lost, mut retrans, mut delivered) = (0u32, 0u32, 0u32, 0u32, 0u32);
         let (mut first_ackt, mut last_ackt) = (None, 0);

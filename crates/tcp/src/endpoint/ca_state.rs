@@ -127,7 +127,7 @@ impl Endpoint {
             return;
         }
         match self.recovery {
-            Recovery::NewReno => self.newreno_mark_lost(a.flag & flag::SND_UNA_ADVANCED != 0),
+            Recovery::Reno | Recovery::NewReno => self.newreno_mark_lost(a.flag & flag::SND_UNA_ADVANCED != 0),
             Recovery::Sack => {}
             Recovery::Rack => {
                 let prior = self.cc.sock().retrans_out;

@@ -458,7 +458,7 @@ impl Endpoint {
 
     #[inline]
     pub(crate) fn is_reno(&self) -> bool {
-        self.recovery == Recovery::NewReno
+        matches!(self.recovery, Recovery::Reno | Recovery::NewReno)
     }
 
     #[inline]
