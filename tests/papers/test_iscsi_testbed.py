@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 import elephan
 from elephan.papers.catalogue import find, folder
 from elephan.papers.claims import Runs
 from elephan.papers.evaluation import PaperResults, names_of
-from elephan.papers.verdict import Verdict, judge
 from elephan.papers.spread import Spread
+from elephan.papers.verdict import Verdict, judge
 from evaluation.papers.iscsi.testbed import CCS, CLAIM, CONNECTIONS, REFERENCE, figure6, measured_of, spreads_of
 
 
