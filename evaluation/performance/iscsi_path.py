@@ -8,9 +8,10 @@ with --repetitions:
 
     base       queue of 50 packets, half reads; FAST with alpha 20
     alpha      FAST with alpha 8 and 100
-    variants   base with queues of 333 and 1000 packets, windows of 64 and 128 KiB, writes alone
+    queue-333, writes, queue-1000, window-64, window-128, window-256
+               base with other queues (packets) or windows (KiB per connection), or with writes alone
     postmark   4 requests of 8 KiB under way, about as Postmark's files by four clients without a file system's cache
-    crossed    FAST with alpha 8 and 100 in all variants
+    crossed    FAST with alpha 8 and 100 in these settings
     bursts     figure 9: by MaxBurstLength, five connections, requests of fig10.toml
 """
 
@@ -45,11 +46,12 @@ ALPHA = 20
 ALPHAS = (8, 100)
 BURSTS_KIB = (4, 16, 64, 256, 1024, 4096)
 VARIANTS: Mapping[str, Mapping[str, int]] = {
-    "queue 333": {"queue": 333},
-    "writes alone": {"reads": 0},
-    "queue 1000": {"queue": 1000},
-    "window 64 KiB": {"window_kib": 64},
-    "window 128 KiB": {"window_kib": 128},
+    "queue-333": {"queue": 333},
+    "writes": {"reads": 0},
+    "queue-1000": {"queue": 1000},
+    "window-64": {"window_kib": 64},
+    "window-128": {"window_kib": 128},
+    "window-256": {"window_kib": 256},
 }
 TRIES = 2
 """Of a run that the emulator did not honour."""
@@ -59,7 +61,7 @@ KEPT = ("emulator_late_p99_s", "emulator_own_drops", "emulator_cpu_share")
 Lines = list[dict[str, Any]]
 
 
-def base(alpha: int = ALPHA, **changed: int) -> Iterator[Point]:
+def base(alpha: int = ALPHA, **changed: Any) -> Iterator[Point]:
     """Give figure 6, congestion control by congestion control within a number of connections, so that the machine's
     other load meets all of them.
     """
@@ -67,7 +69,7 @@ def base(alpha: int = ALPHA, **changed: int) -> Iterator[Point]:
         yield replace(Point(control, connections, alpha if control == "fast" else 0), **changed)
 
 
-def fast(alpha: int, **changed: int) -> Iterator[Point]:
+def fast(alpha: int, **changed: Any) -> Iterator[Point]:
     """Give figure 6's FAST alone."""
     return (point for point in base(alpha, **changed) if point.control == "fast")
 
@@ -82,7 +84,7 @@ def bursts() -> Iterator[Point]:
 STAGES: Mapping[str, list[Point]] = {
     "base": list(base()),
     "alpha": [point for alpha in ALPHAS for point in fast(alpha)],
-    "variants": [point for changed in VARIANTS.values() for point in base(**changed)],
+    **{name: list(base(**changed)) for name, changed in VARIANTS.items()},
     "postmark": list(base(request_kib=8, depth=4)),
     "crossed": [point for alpha in ALPHAS for changed in VARIANTS.values() for point in fast(alpha, **changed)],
     "bursts": list(bursts()),

@@ -78,7 +78,7 @@ def test_each_complete_setting_is_held_against_the_claim() -> None:
 
 def test_a_window_is_the_routes_and_its_buffer_is_larger() -> None:
     sysctls, route = Point("reno", 1, window_kib=64).limits()
-    assert route == "window 65536"
+    assert route == "window 65535"
     assert sysctls["tcp_moderate_rcvbuf"] == "0"
     assert int(sysctls["tcp_rmem"].split()[-1]) > 2 * 65536
     assert Point("reno", 1).limits() == ({}, "")
