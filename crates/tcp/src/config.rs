@@ -24,8 +24,9 @@ pub enum LostRetransmissions {
     Era,
     /// Only the time-out repairs.
     Never,
-    /// A copy is lost when three or more segments above it are SACKed, on each ACK anew: the sender resends what it has
-    /// just resent (ns-2 2.35 tcp/scoreboard1.cc).
+    /// As ns-2's TCP-Linux (2.35, scoreboard1.cc, UpdateScoreBoard): a copy is lost also when the fifth copy after it
+    /// has arrived; a segment is lost when one four above it is SACKed; and at the end of a recovery the sender forgets
+    /// what was SACKed (tcp-linux.cc, tcp_fastretrans_alert), so that it sends again what the receiver has.
     Repeatedly,
 }
 

@@ -3,7 +3,9 @@
 mod acks;
 mod basic;
 mod common;
+mod eras;
 mod hooks;
+mod ns2;
 mod properties;
 mod recovery;
 mod window;

@@ -1,7 +1,7 @@
 //! Over any network all bytes arrive once and the counters stay true; and cost does not grow with the window.
 use crate::common::*;
 use proptest::prelude::*;
-use tcp::config::{Config, Recovery};
+use tcp::config::{Config, Count, LostRetransmissions, Recovery};
 use units::{Size, Span, Time};
 
 const MSS: u64 = 1448;
@@ -22,7 +22,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 
 fn config() -> impl Strategy<Value = Config> {
     (
-        prop_oneof![Just(Recovery::NewReno), Just(Recovery::Sack), Just(Recovery::Rack)],
+        prop_oneof![Just(Recovery::Reno), Just(Recovery::NewReno), Just(Recovery::Sack), Just(Recovery::Rack)],
         any::<[bool; 8]>(),
         1u32..40,
         prop_oneof![Just(3_000u64), Just(65_535), Just(200_000), Just(8_000_000)],
@@ -38,6 +38,14 @@ fn config() -> impl Strategy<Value = Config> {
             receive_autotuning: b[6],
             fast_retransmit: b[7] || initial_cwnd % 3 > 0,
             sack_compression: initial_cwnd % 4 > 0,
+            lost_retransmissions: match initial_cwnd % 3 {
+                0 => LostRetransmissions::Never,
+                1 => LostRetransmissions::Era,
+                _ => LostRetransmissions::Repeatedly,
+            },
+            cwnd_validation: initial_cwnd % 5 > 0,
+            count: if initial_cwnd % 7 > 0 { Count::Segments } else { Count::Acks },
+            nagle: initial_cwnd % 2 > 0,
             initial_cwnd,
             receive_window: Size(window),
             ..Config::default()

@@ -1,6 +1,6 @@
 //! Losses, and their repair by each recovery.
 use crate::common::*;
-use tcp::config::{Config, Recovery};
+use tcp::config::{Config, LostRetransmissions, Recovery};
 use tcp::segment::flags;
 use units::{Size, Span, Time};
 
@@ -130,9 +130,10 @@ fn rack_finds_a_lost_retransmission_without_time_out() {
 }
 
 #[test]
-fn sack_recovery_needs_a_time_out_for_a_lost_retransmission() {
+fn sack_recovery_by_the_rfc_needs_a_time_out_for_a_lost_retransmission() {
     let mut drops = 0;
-    let mut pair = Pair::new(with_recovery(Recovery::Sack))
+    let cfg = Config { lost_retransmissions: LostRetransmissions::Never, ..with_recovery(Recovery::Sack) };
+    let mut pair = Pair::new(cfg)
         .on_data(move |_, seg| {
             if seg.seq == 1 + 29 * MSS && drops < 2 {
                 drops += 1;

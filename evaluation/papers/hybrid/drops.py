@@ -6,30 +6,27 @@ from typing import Any
 
 from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, part
+from elephan.papers.spread import Measured
 from elephan.report.draw import Ink
 
-from .cell import cell_at, cells_of, table_of
+from . import at_phases
+from .cell import Cell, cell_at, cells_of, table_of
 from .plots import panel, queue
 from .reordering import G, grid_figure
 
 CLAIM = "hybrid.D"
+RESENDING = "hybrid.D.resending"
 
 
-@part("d.toml", "d-buffer.toml")
+@part("d.toml", "d-buffer.toml", "d-phases.toml")
 def scenario_d(results: PaperResults) -> Evaluation:
     """Measure r3's drops, how deep the flow falls, and how long it takes."""
     cells = cells_of(results, "d.toml")
     ten = cell_at(cells, 10 * G, 10)
     buffers = cells_of(results, "d-buffer.toml")
-    back_s = ten.back_s
-    measured = {
-        "drops": float(ten.known.dropped_early),
-        "least": ten.known.least_bps / 1e9,
-        "dip": 100 * ten.known.dip,
-        "eighty_percent": 80.0,
-        # The flow may not be back within the run: then the run's length is less than the time it takes.
-        "back_round_trips": (float(ten.known.since_s[-1]) if back_s is None else back_s) / ten.known.rtt_after_s,
-        "thousand": 1000.0,
+    moves = at_phases.of_d(results)
+    measured: dict[str, Measured] = {
+        **_measured(*moves["era"]),
         "dip_smallest_queue": 100 * buffers[0].known.dip,
         "dip_largest_queue": 100 * buffers[-1].known.dip,
     }
@@ -62,12 +59,42 @@ def scenario_d(results: PaperResults) -> Evaluation:
     ]
     queued = [cell.record.spec["links"][_last(cell.record)]["queue"] for cell in buffers]
     names = [f"{queue['limit_packets']} packets" for queue in queued if queue["kind"] == "drop_tail"]
+    groups = [
+        (f"{words}: {name}", cells)
+        for answer, words in at_phases.ANSWERS.items()
+        for name, cells in zip(("ten phases of the sawtooth", "the paper's state"), moves[answer], strict=True)
+    ]
+    figures.append(
+        at_phases.figure(
+            "d-phases", CLAIM, "Scenario D, 10 Gbit/s, RTT 10 ms: the move at ten phases",
+            [(words, sum(moves[answer], [])) for answer, words in at_phases.ANSWERS.items()], 1.6,
+        )
+    )  # fmt: skip
     tables = [
+        at_phases.table(CLAIM, "10 Gbit/s, 10 ms, moved at phases of the sawtooth", groups),
         table_of(CLAIM, "Scenario D", [(cell.name, cell) for cell in cells]),
         table_of(CLAIM, "With a larger queue at r3: 1 Gbit/s, 100 ms, moved after a minute",
                  list(zip(names, buffers, strict=True)), "queue"),
     ]  # fmt: skip
-    return Evaluation({CLAIM: measured}, figures, tables)
+    return Evaluation({CLAIM: measured, RESENDING: _measured(*moves["repeatedly"])}, figures, tables)
+
+
+def _measured(phases: list[Cell], state: list[Cell]) -> dict[str, Measured]:
+    """Return the numbers at the paper's state, and what holds for ten phases of the sawtooth."""
+    return {
+        "drops": [float(cell.known.dropped_early) for cell in state],
+        "least": [cell.known.least_bps / 1e9 for cell in state],
+        "dip": [100 * cell.known.dip for cell in phases],
+        "eighty_percent": 80.0,
+        # A flow that is not back within the run takes longer than the run.
+        "back_round_trips": [_until_back_s(cell) / cell.known.rtt_after_s for cell in phases],
+        "thousand": 1000.0,
+    }
+
+
+def _until_back_s(cell: Cell) -> float:
+    back_s = cell.back_s
+    return float(cell.known.since_s[-1]) if back_s is None else back_s
 
 
 def _last(record: Any) -> int:

@@ -10,8 +10,10 @@ import numpy as np
 
 from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, part
+from elephan.papers.spread import Measured
 from elephan.report.draw import Ink
 
+from . import at_phases
 from .cell import Cell, cell_at, cells_of, table_of
 from .plots import arriving, grid, panel, throughput
 
@@ -88,17 +90,16 @@ def scenario_a(results: PaperResults) -> Evaluation:
     return Evaluation({claim: measured}, [figure, grid_figure("a", claim, "Scenario A", cells)], [table])
 
 
-@part("b.toml", "b-stay.toml")
+@part("b.toml", "b-stay.toml", "b-phases.toml")
 def scenario_b(results: PaperResults) -> Evaluation:
     """Reordering alone, with a queue that nothing overflows."""
     claim = "hybrid.B"
     cells = cells_of(results, "b.toml")
     stay = Cell.of(results, results.of("b-stay.toml")[0])
     cell = cell_at(cells, G, 100)
+    moves = at_phases.of_b(results)
     measured = {
-        "peak": cell.load()[0] / 1e9,
-        "duplicate_acks": float(cell.known.duplicate_acks or 0),
-        "least": cell.known.least_bps / 1e9,
+        **_of_moves(moves[False, "era"]),
         "lost": lost(cells),
         "dip_deepest": worst_dip(cells),
         "twenty_percent": 20.0,
@@ -131,8 +132,39 @@ def scenario_b(results: PaperResults) -> Evaluation:
         draw,
         (7.4, 3.0),
     )
-    table = table_of(claim, "Scenario B", [(item.name, item) for item in cells])
-    return Evaluation({claim: measured}, [figure, grid_figure("b", claim, "Scenario B", cells)], [table])
+    groups = [
+        (f"{'500 packets everywhere' if bounded else 'queues hold every window'}: {at_phases.ANSWERS[answer]}", found)
+        for (bounded, answer), found in moves.items()
+    ]
+    tables = [
+        at_phases.table(claim, "1 Gbit/s, 100 ms, moved at ten phases", groups),
+        table_of(claim, "Scenario B", [(item.name, item) for item in cells]),
+    ]
+    figures = [
+        figure,
+        at_phases.figure("b-phases", claim, "Scenario B, 1 Gbit/s, RTT 100 ms: the move at ten phases", groups, 0.803),
+        grid_figure("b", claim, "Scenario B", cells),
+    ]
+    queues = {
+        BOUNDED: _of_moves(moves[True, "era"]) | TWENTY,
+        BOUNDED_RESENDING: _of_moves(moves[True, "repeatedly"]) | TWENTY,
+    }
+    return Evaluation({claim: measured, **queues}, figures, tables)
+
+
+BOUNDED = "hybrid.B.500"
+BOUNDED_RESENDING = "hybrid.B.500.resending"
+TWENTY: dict[str, Measured] = {"twenty_percent": 20.0}
+
+
+def _of_moves(cells: Sequence[Cell]) -> dict[str, Measured]:
+    """Return the numbers of figure 4, one per move."""
+    return {
+        "peak": [cell.load()[0] / 1e9 for cell in cells],
+        "duplicate_acks": [float(cell.known.duplicate_acks or 0) for cell in cells],
+        "least": [cell.known.least_bps / 1e9 for cell in cells],
+        "dip": [100 * cell.known.dip for cell in cells],
+    }
 
 
 @part("c1.toml")

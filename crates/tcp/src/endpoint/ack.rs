@@ -3,7 +3,7 @@
 use super::ack_state::{flag, AckState, Newest};
 use super::timer_state::Pending;
 use super::{carries_data, Endpoint, Rexmit};
-use crate::config::Recovery;
+use crate::config::{Count, Recovery};
 use crate::consts::{ecn, NS_PER_US};
 use crate::scoreboard::tag;
 use crate::segment::{flags, Segment};
@@ -205,6 +205,9 @@ impl Endpoint {
                 break;
             }
             if e.flags & (tag::RETRANS | tag::EVER_RETRANS) != 0 {
+                if self.recovery == Recovery::Sack {
+                    self.copy_arrived(index);
+                }
                 retrans += u32::from(e.flags & tag::RETRANS != 0);
                 a.flag |= flag::RETRANS_DATA_ACKED;
             } else if e.flags & tag::SACKED == 0 {
@@ -353,8 +356,7 @@ impl Endpoint {
         if self.in_cwnd_reduction() {
             self.cwnd_reduction(rs.acked_sacked, rs.losses.max(0) as u32, a.flag);
         } else if self.may_raise_cwnd(a.flag) {
-            self.cc.cong_avoid(ack as u32, rs.acked_sacked);
-            self.clamp_cwnd();
+            self.grow(ack, rs.acked_sacked);
         }
         self.refresh_pacing_rate();
     }
@@ -366,6 +368,19 @@ impl Endpoint {
         } else {
             f & flag::DATA_ACKED != 0
         }
+    }
+
+    /// The window grows on an ACK of `acked` segments.
+    #[inline]
+    pub(crate) fn grow(&mut self, ack: u64, acked: u32) {
+        if !self.old_growth {
+            self.cc.cong_avoid(ack as u32, acked);
+        } else if self.cfg.cwnd_validation || self.cc.sock().snd_cwnd < self.peer_window() {
+            // Beyond the peer's window ns-2's FullTcp leaves its window alone, too (tcp-full.cc, header prediction).
+            let acked = if self.cfg.count == Count::Acks { acked.min(1) } else { acked };
+            self.cc.cong_avoid(ack as u32, acked);
+        }
+        self.clamp_cwnd();
     }
 
     #[inline]

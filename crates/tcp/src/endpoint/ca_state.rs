@@ -26,7 +26,14 @@ impl Endpoint {
         // The episode's end.
         if self.ca_state() == OPEN {
             self.retrans_stamp = 0;
+        } else if self.recovery == Recovery::Reno && self.ca_state() == RECOVERY {
+            if a.flag & flag::SND_UNA_ADVANCED != 0 {
+                self.leave_reno_recovery();
+            }
         } else if self.una >= self.high_seq {
+            if self.ca_state() >= RECOVERY && self.is_like_ns2() {
+                self.forget_scoreboard();
+            }
             match self.ca_state() {
                 // Something above high_seq must be acknowledged, or the window would grow in the same flight.
                 CWR if self.una != self.high_seq => {
@@ -112,7 +119,10 @@ impl Endpoint {
 
     /// RFC 5681, 3.2 (Linux tcp_dupack_heuristics, tcp_force_fast_retransmit).
     fn enough_dupacks(&self) -> bool {
-        self.cc.sock().sacked_out >= self.dupthresh()
+        match self.lost_below_in_ns2() {
+            Some(below) => below > self.ring.head(),
+            None => self.cc.sock().sacked_out >= self.dupthresh(),
+        }
     }
 
     fn time_to_recover(&self) -> bool {
@@ -201,13 +211,21 @@ impl Endpoint {
     pub(crate) fn enter_loss(&mut self) {
         let state = self.ca_state();
         let new_recovery = state < RECOVERY;
+        let reno = self.recovery == Recovery::Reno;
+        if reno && state == RECOVERY {
+            // ns-2 halves the inflated window, as RFC 2581, 3.1, halves what is in flight.
+            let s = self.sock();
+            s.snd_cwnd = s.snd_cwnd.saturating_add(s.sacked_out);
+        }
         self.timeout_mark_lost();
-        if state <= DISORDER || self.una >= self.high_seq || (state == LOSS && self.retransmits == 0) {
+        if reno || state <= DISORDER || self.una >= self.high_seq || (state == LOSS && self.retransmits == 0) {
             self.prior_ssthresh = self.current_ssthresh();
+            self.forget_unused_window();
             let s = self.sock();
             s.prior_cwnd = s.snd_cwnd;
             let ssthresh = self.cc.ssthresh();
             self.sock().snd_ssthresh = ssthresh;
+            self.stats.cwnd_reductions += 1;
             self.cc.cwnd_event(CaEvent::Loss);
             self.init_undo();
         }
@@ -223,7 +241,7 @@ impl Endpoint {
         self.high_seq = self.nxt;
         self.tlp_high_seq = 0;
         self.queue_cwr();
-        self.frto = self.cfg.frto && (new_recovery || self.retransmits > 0);
+        self.frto = self.cfg.frto && !reno && !self.is_like_ns2() && (new_recovery || self.retransmits > 0);
     }
 
     /// One walk per time-out (Linux tcp_timeout_mark_lost).
@@ -232,6 +250,7 @@ impl Endpoint {
             self.sock().sacked_out = 0;
         }
         self.lost.clear();
+        self.copies.clear();
         let head = self.ring.head();
         for index in head..self.ring.tail() {
             self.stats.scoreboard_steps += 1;

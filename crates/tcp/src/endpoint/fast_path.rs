@@ -79,8 +79,7 @@ impl Endpoint {
         self.cc.pkts_acked(&sample);
         self.set_xmit_timer();
         self.sock().delivered_mstamp_us = now_us;
-        self.cc.cong_avoid(ack as u32, acked);
-        self.clamp_cwnd();
+        self.grow(ack, acked);
         self.refresh_pacing_rate();
     }
 }

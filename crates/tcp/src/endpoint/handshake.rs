@@ -30,7 +30,7 @@ impl Endpoint {
             seg.ts_val = self.timestamp();
             seg.ts_ecr = if answer { self.rx.ts_recent } else { 0 };
         }
-        if self.recovery != Recovery::NewReno {
+        if !self.is_reno() {
             seg.flags |= flags::SACK_PERMITTED;
         }
         let scaling = if answer { self.rx.scaling } else { self.cfg.window_scaling };
@@ -103,7 +103,7 @@ impl Endpoint {
         if self.timestamps {
             self.rx.ts_recent = seg.ts_val;
         }
-        if !seg.has(flags::SACK_PERMITTED) {
+        if !seg.has(flags::SACK_PERMITTED) && !self.is_reno() {
             self.recovery = Recovery::NewReno;
         }
         self.rx.scaling = self.cfg.window_scaling && seg.wscale.is_some();

@@ -23,9 +23,10 @@ mod window;
 
 #[cfg(doc)]
 use crate::config::Reader;
-use crate::config::{Config, Recovery};
+use crate::config::{Config, Count, Recovery};
 use crate::consts::{NS_PER_MS, NS_PER_US, TIMEOUT_INIT, TIMESTAMP_OFFSET};
 use crate::ranges::RangeSet;
+use crate::recovery::copies::Copies;
 use crate::recovery::rack_state::Rack;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{LostQueue, Ring};
@@ -158,8 +159,10 @@ pub struct Endpoint {
     pub(crate) retransmits: u32,
     /// Timestamp echoed by the last ACK, ms; 0 = none.
     pub(crate) last_ecr: u32,
-    /// Segments sent since the last time nothing could be sent.
-    pub(crate) burst: u32,
+    /// Something was sent since the last time nothing could be sent.
+    pub(crate) burst: bool,
+    /// The window grows as in ns-2: once for each ACK, or used or not.
+    pub(crate) old_growth: bool,
     /// Window for which the pacing rate was computed last.
     pub(crate) paced_cwnd: u32,
     pub(crate) cwnd_used: u32,
@@ -170,6 +173,8 @@ pub struct Endpoint {
     /// Ranges that the peer has SACKed.
     pub(crate) sacked: RangeSet,
     pub(crate) lost: LostQueue,
+    /// Retransmissions that are judged without RACK.
+    pub(crate) copies: Copies,
     /// End of the episode that loss recovery is in (Linux high_seq).
     pub(crate) high_seq: u64,
     /// Retransmissions allowed whatever the window: the fast retransmit itself.
@@ -259,6 +264,7 @@ impl Endpoint {
             nospace: false,
             ring,
             lost: LostQueue::default(),
+            copies: Copies::default(),
             sacked: RangeSet::default(),
             last_sacks: [SackBlock::default(); MAX_SACK_BLOCKS],
             fresh: Vec::new(),
@@ -288,7 +294,8 @@ impl Endpoint {
             cwnd_usage_seq: 0,
             cwnd_used: 0,
             cwnd_stamp_ns: 0,
-            burst: 0,
+            burst: false,
+            old_growth: !cfg.cwnd_validation || cfg.count == Count::Acks,
             pace_next_ns: 0,
             probe_pending: false,
             tlp_probe: false,

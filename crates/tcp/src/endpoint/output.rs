@@ -146,12 +146,21 @@ impl Endpoint {
         }
         let len = unsent.min(u64::from(most)) as u32;
         let fin = fin && u64::from(len) == unsent;
+        if len < most && !probe && self.is_held_by_nagle(fin) {
+            return false;
+        }
         let end = self.nxt + u64::from(len) + u64::from(fin);
         if end - u64::from(fin) > self.wnd_end {
             return false;
         }
         self.emit_new(seg, len, fin);
         true
+    }
+
+    /// RFC 896, RFC 1122, 4.2.3.4: a short segment waits while data is unacknowledged; a FIN does not (Linux
+    /// tcp_nagle_test).
+    fn is_held_by_nagle(&self, fin: bool) -> bool {
+        self.cfg.nagle && !fin && self.una < self.nxt
     }
 
     /// RFC 3042: at most two segments beyond the window on the first duplicate ACKs. Linux knows no such bound while
@@ -208,7 +217,7 @@ impl Endpoint {
         if reducing {
             self.prr_out += 1;
         }
-        self.burst += 1;
+        self.burst = true;
         self.stats.data_segments_sent += 1;
         self.pacing_sent(len);
         self.write_header(seg, seq, len, bits);
@@ -275,8 +284,10 @@ impl Endpoint {
         entry.retrans = entry.retrans.saturating_add(1);
         *self.ring.get_mut(index) = entry;
         self.ring.set_rate(index, rate);
-        if self.recovery == Recovery::Rack {
-            self.rack.resent.push_back(Resent { index, tx_ns: self.now });
+        match self.recovery {
+            Recovery::Rack => self.rack.resent.push_back(Resent { index, tx_ns: self.now }),
+            Recovery::Sack => self.note_copy(index),
+            Recovery::Reno | Recovery::NewReno => {}
         }
         if self.retrans_stamp == 0 {
             self.retrans_stamp = self.timestamp();
@@ -308,7 +319,7 @@ impl Endpoint {
             self.retransmit(last, seg);
         }
         self.tlp_high_seq = self.nxt;
-        self.burst = 0;
+        self.burst = false;
         self.rearm_rto();
         true
     }
@@ -334,11 +345,11 @@ impl Endpoint {
     pub(super) fn end_burst(&mut self) {
         let s = self.cc.sock();
         let limited = s.in_flight() >= s.snd_cwnd;
-        if self.burst > 0 || limited {
+        if self.burst || limited {
             self.cwnd_validate(limited);
         }
-        if self.burst > 0 {
-            self.burst = 0;
+        if self.burst {
+            self.burst = false;
             self.schedule_loss_probe(false);
         } else if self.ring.is_empty() && self.timers.pending == Pending::None && !self.nothing_to_send() {
             // Data waits and nothing is in flight: the peer's window is too small. Unless pacing holds it back.

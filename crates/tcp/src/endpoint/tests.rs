@@ -62,10 +62,12 @@ fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_path_only: bool) -> E
 
 #[test]
 fn fast_paths_and_slow_paths_agree() {
-    for recovery in [Recovery::NewReno, Recovery::Sack, Recovery::Rack] {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Rack] {
         for algorithm in ["reno", "cubic"] {
             for (drop, timestamps, pacing) in [(u64::MAX, true, false), (700, true, false), (700, false, true)] {
-                let cfg = Config { recovery, timestamps, pacing, ..Config::default() };
+                // Growth as in ns-2, too.
+                let count = if timestamps { Count::Segments } else { Count::Acks };
+                let cfg = Config { recovery, timestamps, pacing, count, cwnd_validation: !pacing, ..Config::default() };
                 let short = transfer(&cfg, algorithm, drop, false);
                 let long = transfer(&cfg, algorithm, drop, true);
                 let what = format!("{recovery:?} {algorithm} {drop}");
@@ -87,7 +89,7 @@ fn memory_follows_the_data_in_flight() {
     let cfg = Config { initial_cwnd: 9_000, ..Config::default() };
     let client = transfer(&cfg, "reno", u64::MAX, false);
     assert!(client.ring.is_empty() && client.lost.peek().is_none() && client.sacked.is_empty());
-    assert!(client.rack.resent.is_empty());
+    assert!(client.rack.resent.is_empty() && client.copies.is_empty());
     // Steps of loss detection: none without loss.
     assert_eq!(client.stats.scoreboard_steps, 0);
 }

@@ -63,7 +63,7 @@ impl Endpoint {
         if self.timers.pending == Pending::LossProbe {
             self.rearm_rto();
         }
-        self.burst += segments;
+        self.burst = true;
         self.stats.data_segments_sent += u64::from(segments);
         self.stats.segments_sent += u64::from(segments - 1);
         self.write_header(seg, seq, len, 0);

@@ -10,6 +10,8 @@ impl Endpoint {
     /// Notes whether the window or the application is the limit (Linux tcp_cwnd_validate).
     #[inline]
     pub(super) fn cwnd_validate(&mut self, limited: bool) {
+        // Without validation the window counts as used, whatever was sent.
+        let limited = limited || (self.old_growth && !self.cfg.cwnd_validation);
         let s = self.cc.sock_mut();
         self.cwnd_usage_seq = note_window_use(s, self.una, self.nxt, self.cwnd_usage_seq, limited);
         if s.is_cwnd_limited != 0 || (s.in_slow_start() && s.snd_cwnd < s.max_packets_out.saturating_mul(2)) {
@@ -23,6 +25,21 @@ impl Endpoint {
             && !self.cc.has_cong_control()
         {
             self.cwnd_application_limited();
+        }
+    }
+
+    /// The peer's window, full segments, at least one.
+    pub(crate) fn peer_window(&self) -> u32 {
+        u32::try_from(self.snd_wnd / u64::from(self.mss.max(1))).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Takes the part of an unvalidated window that the peer's never allowed, before a reduction: ns-2 halves the less
+    /// of the two (tcp.cc, slowdown and window).
+    pub(crate) fn forget_unused_window(&mut self) {
+        if !self.cfg.cwnd_validation {
+            let most = self.peer_window();
+            let s = self.sock();
+            s.snd_cwnd = s.snd_cwnd.min(most);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Loss detection of three generations, window reduction, undo. Each file adds its methods to the endpoint.
 
+pub(crate) mod copies;
 mod newreno;
 mod prr;
 mod rack;

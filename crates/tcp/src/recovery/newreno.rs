@@ -1,7 +1,8 @@
-//! Without SACK: duplicate ACKs counted as if each SACKed one segment (RFC 6582 in Linux's form).
+//! Without SACK: duplicate ACKs counted as if each SACKed one segment (RFC 6582 in Linux's form; RFC 2581).
 
+use crate::config::Recovery;
 use crate::endpoint::Endpoint;
-use congestion::CaState;
+use congestion::{CaEvent, CaState};
 
 impl Endpoint {
     /// A duplicate ACK: one more segment has left the network (tcp_add_reno_sack).
@@ -34,16 +35,33 @@ impl Endpoint {
 
     /// More duplicate ACKs than segments in flight: some were not about loss (tcp_check_reno_reordering).
     fn check_reno_reordering(&mut self, acked: u32) {
+        let classic = self.recovery == Recovery::Reno;
         let s = self.sock();
         let holes = s.lost_out.max(1).min(s.packets_out);
         if s.sacked_out + holes <= s.packets_out {
             return;
         }
         s.sacked_out = s.packets_out - holes;
+        if classic {
+            // The threshold of RFC 2581 is three for ever.
+            return;
+        }
         let degree = (s.packets_out + acked).min(self.cfg.max_reordering);
         self.reordering = self.reordering.max(degree);
         self.reord_seen = true;
         self.stats.reordering_seen += 1;
+    }
+
+    /// RFC 2581, 3.2, step 5: the first ACK of new data ends fast recovery, whatever is missing beyond it (ns-2
+    /// tcp-full.cc, pack_action with `reno_fastrecov_`; tcp-reno.cc, recv). The window is ssthresh already: duplicate
+    /// ACKs have shrunk the pipe, not inflated the window.
+    pub(crate) fn leave_reno_recovery(&mut self) {
+        self.sock().sacked_out = 0;
+        self.undo_marker = 0;
+        self.retrans_stamp = 0;
+        self.cc.cwnd_event(CaEvent::CompleteCwr);
+        self.cc.set_state(CaState::Open);
+        self.high_seq = self.nxt;
     }
 
     /// RFC 6582, 3.2: the first unacknowledged segment is lost on the third duplicate, and on each partial ACK.

@@ -43,11 +43,13 @@ impl Endpoint {
         self.tlp_high_seq = 0;
         self.prr_delivered = 0;
         self.prr_out = 0;
+        self.forget_unused_window();
         let s = self.sock();
         s.snd_cwnd_cnt = 0;
         s.prior_cwnd = s.snd_cwnd;
         let ssthresh = self.cc.ssthresh();
         self.sock().snd_ssthresh = ssthresh;
+        self.stats.cwnd_reductions += 1;
         self.queue_cwr();
     }
 

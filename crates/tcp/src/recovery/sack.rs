@@ -43,6 +43,10 @@ impl Endpoint {
         }
         self.last_sacks = [SackBlock::default(); crate::segment::MAX_SACK_BLOCKS];
         self.last_sacks[..count].copy_from_slice(blocks);
+        if self.mark_lost_copies() && self.is_like_ns2() {
+            // Reduces again after a time-out (tcp-linux.cc, tcp_fastretrans_alert).
+            a.flag |= flag::LOST_RETRANS;
+        }
         if self.ca_state() != congestion::CaState::Loss as u8 || self.undo_marker != 0 {
             self.check_sack_reordering(a.reord);
         }
@@ -123,6 +127,9 @@ impl Endpoint {
             self.rack_advance(&e);
         }
         let mut flags = e.flags;
+        if flags & tag::RETRANS != 0 && self.recovery == Recovery::Sack {
+            self.copy_arrived(index);
+        }
         let s = self.cc.sock_mut();
         if flags & tag::RETRANS != 0 {
             // Not marked lost: the copy is believed to be still in flight.
@@ -165,7 +172,7 @@ impl Endpoint {
     /// Sets the extent of reordering, in segments, as the new duplicate ACK threshold (tcp_check_sack_reordering).
     pub(crate) fn check_sack_reordering(&mut self, low: u64) {
         let fack = self.highest_sack();
-        if low >= fack {
+        if low >= fack || self.is_like_ns2() {
             return;
         }
         let degree = (fack - low).div_ceil(u64::from(self.mss.max(1)));
@@ -193,6 +200,7 @@ impl Endpoint {
     /// RFC 6675, 4, IsLost: `reordering` SACKed segments above. The cursor only moves up: each segment is judged once.
     fn mark_by_sack(&mut self) -> bool {
         let mut marked = false;
+        let below = self.lost_below_in_ns2();
         self.mark_cursor = self.mark_cursor.max(self.ring.head());
         while self.mark_cursor < self.ring.tail() {
             let index = self.mark_cursor;
@@ -200,7 +208,7 @@ impl Endpoint {
             self.stats.scoreboard_steps += 1;
             if flags & tag::SACKED != 0 {
                 self.sacked_above -= 1;
-            } else if self.sacked_above >= self.dupthresh() {
+            } else if below.map_or(self.sacked_above >= self.dupthresh(), |below| index < below) {
                 // A retransmission is not judged by what was SACKed before it went.
                 if flags & (tag::LOST | tag::RETRANS) == 0 {
                     self.mark_lost(index);
@@ -212,6 +220,15 @@ impl Endpoint {
             self.mark_cursor += 1;
         }
         marked
+    }
+
+    /// First entry that ns-2's TCP-Linux does not count as lost: that four below the highest SACKed one (FACK;
+    /// scoreboard1.cc, UpdateScoreBoard). None with other senders.
+    pub(crate) fn lost_below_in_ns2(&self) -> Option<u64> {
+        self.is_like_ns2().then(|| {
+            let highest = self.ring.find(self.highest_sack().saturating_sub(1), self.mss);
+            highest.saturating_sub(u64::from(self.dupthresh()))
+        })
     }
 
     /// The network has lost it, or its copy (tcp_mark_skb_lost).

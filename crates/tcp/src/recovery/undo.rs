@@ -1,6 +1,7 @@
 //! Taking back a reduction that was not called for: by timestamps (Eifel, RFC 3522 and RFC 4015), by DSACK (RFC 3708),
 //! by F-RTO (RFC 5682).
 
+use crate::config::Recovery;
 use crate::consts::{ecn, RACK_RECOVERY_THRESH};
 use crate::endpoint::Endpoint;
 use crate::scoreboard::tag;
@@ -31,8 +32,13 @@ impl Endpoint {
         !(self.is_reno() && self.una >= self.high_seq)
     }
 
+    /// The era of RFC 2581 took nothing back, nor does ns-2.
+    fn undoes(&self) -> bool {
+        self.cfg.undo && self.recovery != Recovery::Reno && !self.is_like_ns2()
+    }
+
     fn may_undo(&self, ecr: u32) -> bool {
-        self.cfg.undo && self.undo_marker != 0 && (self.undo_retrans == 0 || self.packet_delayed(ecr))
+        self.undoes() && self.undo_marker != 0 && (self.undo_retrans == 0 || self.packet_delayed(ecr))
     }
 
     fn count_undo(&mut self) {
@@ -111,7 +117,7 @@ impl Endpoint {
 
     /// Every retransmission was reported as a duplicate (tcp_try_undo_dsack).
     pub(crate) fn try_undo_dsack(&mut self) -> bool {
-        if !self.cfg.undo || self.undo_marker == 0 || self.undo_retrans != 0 {
+        if !self.undoes() || self.undo_marker == 0 || self.undo_retrans != 0 {
             return false;
         }
         self.rack.reo_wnd_persist = (self.rack.reo_wnd_persist + 1).min(RACK_RECOVERY_THRESH);
@@ -123,7 +129,7 @@ impl Endpoint {
     /// A partial ACK that no retransmission can have caused (tcp_try_undo_partial). Returns whether the ACK needs no
     /// more.
     pub(crate) fn try_undo_partial(&mut self, prior_una: u64, ecr: u32, mark: &mut bool) -> bool {
-        if !self.cfg.undo || self.undo_marker == 0 || !self.packet_delayed(ecr) {
+        if !self.undoes() || self.undo_marker == 0 || !self.packet_delayed(ecr) {
             return false;
         }
         if !self.is_reno() {
