@@ -28,6 +28,7 @@ from elephan.scenario.spec.changes import actions
 from elephan.scenario.spec.fcp import volumes_spec
 from elephan.scenario.spec.gateways import pairs_spec
 from elephan.scenario.spec.iscsi import session
+from elephan.scenario.spec.lines import loss_spec
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
 from elephan.scenario.workload import Bulk, ConstantRate, Replicate, ShortFlows
