@@ -310,21 +310,6 @@ LostRetransmissionsSpec: TypeAlias = Literal["era", "never", "repeatedly"]
 """Lost retransmissions, with recovery "sack"."""
 
 
-class MeasureSpec(TypedDict):
-    """Observation of a run."""
-
-    pcap: str | None
-    """pcapng file to write, absolute path; null = none."""
-    pcap_node: int
-    """Index of the node whose view the capture takes: packets it sends and receives."""
-    pcap_packets: int | None
-    """Packets captured at most (headers alone, but between Fibre Channel gateways); null = no bound."""
-    series_interval_ns: int | None
-    """Interval of the series, ns; null = none."""
-    warmup_ns: int
-    """Start of the interval over which goodput and shares are counted, ns (warm-up before it)."""
-
-
 MediumSpec: TypeAlias = Literal["memory", "disk"]
 """Place of a program's data."""
 
