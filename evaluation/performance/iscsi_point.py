@@ -44,7 +44,7 @@ CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "ste
 
 @dataclass(frozen=True)
 class Point:
-    """What is set in one measurement."""
+    """Settings of one measurement."""
 
     control: str
     connections: int
