@@ -270,7 +270,7 @@ def main() -> None:
     """Measure what is left, or print what is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=120, help="of a run (default: 120)")
-    parser.add_argument("--repetitions", type=int, default=5, help="of each (default: 5)")
+    parser.add_argument("--repetitions", type=int, default=5, help="of each, measured or printed (default: 5)")
     parser.add_argument("--stages", default=",".join(STAGES), help=f"of {', '.join(STAGES)} (default: all)")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="emulated paths at a time (default: 1)")
     parser.add_argument("--minutes", type=float, help="begin no run that would end later than this (default: no limit)")
@@ -284,14 +284,16 @@ def main() -> None:
     if unknown := set(stages) - set(STAGES):
         parser.error(f"--stages {','.join(sorted(unknown))}: expected some of {', '.join(STAGES)}")
     lines = lines_of(arguments.out)
+    # One that was cut short is of few points, and would stand beside whole ones.
+    shown = [line for line in lines if line["point"]["repetition"] <= arguments.repetitions]
     if arguments.csv:
         write_csv(lines, arguments.csv)
     elif arguments.table:
-        print(tables(lines))
+        print(tables(shown))
     elif arguments.orders:
-        print(orders(lines))
+        print(orders(shown))
     elif arguments.toml:
-        print(reference(lines))
+        print(reference(shown))
     else:
         left = to_do(grid(stages, arguments.repetitions, arguments.seconds), lines)
         until_s = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
