@@ -73,7 +73,8 @@ def goodput(pairs: Mapping[tuple[str, Path3], Sequence[tuple[Run, Run]]]) -> str
             values = [pair[side]["mbps"] for pair in some]
             cells.append(f"{median(values):.2f} ({spread(values, '.2f')})" if len(values) > 1 else f"{values[0]:.2f}")
         ratio = median(pair[0]["mbps"] for pair in some) / median(pair[1]["mbps"] for pair in some)
-        rows.append([control, f"{rate:g} Mbit/s, {rtt:g} ms, {loss:g}", str(len(some)), *cells, f"{ratio:.2f}", verdict(some)])
+        path = f"{rate:g} Mbit/s, {rtt:g} ms, {loss:g}"
+        rows.append([control, path, str(len(some)), *cells, f"{ratio:.2f}", verdict(some)])
     return table(["control", "path", "runs", "ours, Mbit/s", "Linux's", "ratio", "verdict"], rows)
 
 

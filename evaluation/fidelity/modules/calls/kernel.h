@@ -19,7 +19,9 @@ typedef _Bool bool;
 #define false 0
 
 /* The machine's clock: Debian's configuration. */
+#ifndef HZ
 #define HZ 250
+#endif
 extern unsigned long jiffies;
 #define tcp_jiffies32 ((u32)jiffies)
 #define USEC_PER_SEC 1000000L
