@@ -127,10 +127,11 @@ def text(runs: Sequence[Run], kernel: str) -> str:
     verdicts = [verdict(some) for some in pairs.values()]
     said = (
         f"{kernel} in QEMU; {pluralize(len(whole), 'pair')} of connections at the same time, each over a line of its "
-        f"own (netem; queue of one product), measured {spread_of([run['date'] for run in runs])}. Goodput from the 5th to the 30th second: median, least and most. The "
+        f"own (netem; queue of one product), measured {spread_of([run['date'] for run in runs])}. "
+        "Goodput from the 5th to the 30th second: median, least and most. The "
         f"guest's processor was busy for at most {100 * busiest:.0f} % of a run; "
         f"{'no run' if not limited else pluralize(limited, 'pair')} left out because it was the limit. "
-        f"\"Within 5 %\": all ours are, of all of Linux's; \"apart\": the ranges of at least {APART_FROM} do not overlap. "
+        f"\"Within 5 %\": all ours are, of all of Linux's; \"apart\": ranges of at least {APART_FROM} do not overlap. "
         f"{count(verdicts.count('within 5 %'))} of {count(len(verdicts))} cells are within 5 %, "
         f"{count(verdicts.count('apart'))} apart, {count(verdicts.count('not decided'))} not decided, "
         f"{count(verdicts.count('one run'))} of one run alone."
