@@ -5,8 +5,8 @@
 #
 #   modules.sh FIRST RUNS OBJECTS TRAFFIC SECONDS
 #
-# FIRST program, its list of RUNS, a folder of BPF OBJECTS, the program that carries a connection (TRAFFIC); it ends after
-# so many SECONDS.
+# FIRST program, its list of RUNS, a folder of BPF OBJECTS, the program that carries a connection (TRAFFIC); the machine
+# ends after so many SECONDS.
 set -euo pipefail
 first_program=$(realpath "$1") runs=$(realpath "$2") objects=$(realpath "$3") traffic=$(realpath "$4") limit_s=$5
 cd "$(dirname "$0")/.."
