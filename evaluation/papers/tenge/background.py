@@ -113,7 +113,7 @@ def _title(burst: str) -> str:
 def _figure(setups: dict[tuple[bool, int, int], list[Record]], kept: Mapping[str, Any]) -> Figure:
     def draw(drawing: Any, ink: Ink) -> None:
         left, right = drawing.subplots(1, 2)
-        framed(left, ink, "background, % of the line", "goodput of the stream, Gbit/s")
+        framed(left, ink, "background, % of the line", "goodput of the stream, Gbit/s, by burst")
         framed(right, ink, "queue of the switch, kB", "largest background without loss, %")
         for number, (key, records) in enumerate(item for item in setups.items() if item[0][2] in (512_000, 4_000_000)):
             if key[1] not in (0, 512_000):
@@ -127,7 +127,6 @@ def _figure(setups: dict[tuple[bool, int, int], list[Record]], kept: Mapping[str
             left.fill_between(axis, low, high, color=colour, alpha=0.15, linewidth=0)
             left.plot(axis, [sorted(r)[len(r) // 2] for r in rates], "o-", color=colour, markersize=3.5, label=label)
         left.set_ylim(0, 2.1)
-        left.set_title("bursts of 512 kB and of the window", loc="left", color=ink.text, fontsize=8.5, pad=5)
         for number, (burst, found) in enumerate(_sorted(kept["setups"]).items()):
             queues = [_bytes(item["queue"]) / 1e3 for item in found]
             medians = [sorted(item["largest"])[len(item["largest"]) // 2] for item in found]
