@@ -3,8 +3,10 @@
 # modules. The machine has one processor of 500 million instructions per second by its own clock, and its waits take no
 # time: what it does does not depend on how busy this machine is.
 #
-#   modules.sh FIRST RUNS OBJECTS TRAFFIC SECONDS   first program, its list of runs, a folder of BPF objects, the program
-#                                                   that carries a connection; ends after so many seconds
+#   modules.sh FIRST RUNS OBJECTS TRAFFIC SECONDS
+#
+# FIRST program, its list of RUNS, a folder of BPF OBJECTS, the program that carries a connection (TRAFFIC); the machine
+# ends after so many SECONDS.
 set -euo pipefail
 first_program=$(realpath "$1") runs=$(realpath "$2") objects=$(realpath "$3") traffic=$(realpath "$4") limit_s=$5
 cd "$(dirname "$0")/.."
@@ -14,7 +16,7 @@ kernel linux-image-amd64
 first first veth sch_netem tcp_bic tcp_highspeed tcp_htcp tcp_illinois tcp_scalable tcp_vegas tcp_westwood tcp_bbr \
     <"$first_program"
 
-# What the first program needs beside busybox: it sees no file of this machine.
+# Beside busybox the first program needs tools with their libraries: it sees no file of this machine.
 mkdir -p first/{boot,own,objects,lib64}
 cp image/boot/config-* first/boot/
 cp "$runs" first/runs

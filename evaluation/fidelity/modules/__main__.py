@@ -112,7 +112,8 @@ def measure(pairs: Sequence[dict[str, Any]], seconds: float) -> None:
     subprocess.run(["cc", "-O2", "-static", "-o", traffic, HERE / "traffic.c"], check=True)
     runs = folder / "runs"
     runs.write_text("".join(f"{line(number, run)}\n" for number, run in enumerate(pairs)), encoding="utf-8")
-    words = [ROOT / "scripts/modules.sh", HERE / "guest.sh", runs, folder / "objects", traffic, str(round(seconds))]
+    words: list[str | Path] = [ROOT / "scripts/modules.sh", HERE / "guest.sh", runs, folder / "objects", traffic]
+    words.append(str(round(seconds)))
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, errors="replace") as machine:
         assert machine.stdout is not None
         for said in machine.stdout:
@@ -131,7 +132,7 @@ def main() -> int:
     """Measure what is missing, write; return the exit code."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("--minutes", type=float, default=600, help="end the machine after so many minutes")
-    parser.add_argument("--page", action="store_true", help="write the page from what was measured, and measure nothing")
+    parser.add_argument("--page", action="store_true", help="write the page, measure nothing")
     options = parser.parse_args()
 
     def run() -> None:

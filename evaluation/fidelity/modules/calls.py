@@ -10,9 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
-from multiprocessing.pool import ThreadPool
 from statistics import median
 
 from elephan.units import count
@@ -25,8 +23,8 @@ COMMAND = "python -m evaluation.fidelity.modules.calls"
 PAGE = "modules.md"
 SEGMENT_BYTES = 1448
 LINE_BYTES = 1500
-RATES_MBPS = (20, 100)
-RTTS_MS = (20, 100)
+LINES = ((20, 20), (20, 100), (100, 40))
+"""Mbit/s, RTT in ms."""
 LOSSES = (0.0, 1e-3, 1e-2)
 SEGMENTS_PER_ACK = (1, 2)
 SEEDS = (1, 2)
@@ -64,15 +62,13 @@ class Found:
     """Greatest difference of two thresholds, segments."""
     windows: list[float] = field(default_factory=list)
     """Ours over Linux's at the end of each time between reductions that began with the same window, of at least 1 s."""
-    grown: list[int] = field(default_factory=lambda: [0, 0])
-    """Segments that cong_avoid or cong_control added: ours, Linux's."""
     calls: int = 0
     same_calls: int = 0
 
 
 def runs() -> Iterator[list[str]]:
     """Yield the paths: what the program takes, without segments per ACK."""
-    for rate_mbps, rtt_ms, loss, seed in product(RATES_MBPS, RTTS_MS, LOSSES, SEEDS):
+    for (rate_mbps, rtt_ms), loss, seed in product(LINES, LOSSES, SEEDS):
         rate = rate_mbps * 1e6 / (8 * LINE_BYTES)
         queue = rate * rtt_ms / 1000
         blackout = BLACKOUT_S if seed == SEEDS[-1] else 0
@@ -95,12 +91,10 @@ def compare(name: str, settings: dict[str, int], per_ack: int) -> Found:
         began_us = 0
         for kind, *cells in rows(name, [*words[:4], str(per_ack), *words[4:]], settings):
             if kind == "calls":
-                hook, number, same, _, ours, theirs = cells
+                hook, number, same = cells[:3]
                 if hook in ("cong_avoid", "cong_control"):
                     found.calls += int(number)
                     found.same_calls += int(same)
-                    found.grown[0] += int(ours)
-                    found.grown[1] += int(theirs)
             elif kind == ("after" if name in AT_THE_END else "reduction"):
                 ours, theirs = (int(cell) for cell in cells[-2:])
                 found.reductions += 1
@@ -110,9 +104,9 @@ def compare(name: str, settings: dict[str, int], per_ack: int) -> Found:
             if kind == "after":
                 began_us = int(cells[0])
             elif kind == "epoch":
-                at_us, _, ours, theirs = (int(cell) for cell in cells)
+                at_us, _, our_window, their_window = (int(cell) for cell in cells)
                 if began_us and at_us - began_us >= 1_000_000:
-                    found.windows.append(ours / theirs)
+                    found.windows.append(our_window / their_window)
     return found
 
 
@@ -156,7 +150,7 @@ def text(found: dict[tuple[str, int], Found]) -> str:
         )
     said = (
         f"Linux's source {source.version()} of Debian's {source.PACKAGE}, compiled as a program with ours; clock of "
-        f"250 Hz. {', '.join(map(str, RATES_MBPS))} Mbit/s, {', '.join(map(str, RTTS_MS))} ms, queue of one product, "
+        f"250 Hz. {'; '.join(f'{rate} Mbit/s, {rtt} ms' for rate, rtt in LINES)}; queue of one product, "
         f"loss {', '.join(f'{loss:g}' for loss in LOSSES)}, {len(SEEDS)} seeds, {SECONDS} s each, one of the seeds "
         f"with a time-out at {BLACKOUT_S} s. Windows: at the end of each time of at least 1 s between two reductions; "
         "median, 5th and 95th percentile. Thresholds: from the same window; greatest difference in segments."
@@ -177,15 +171,14 @@ def main() -> int:
             for settings in each
             for per_ack in SEGMENTS_PER_ACK
         ]
-        with ThreadPool(1) as pool:
-            outcomes = pool.starmap(compare, wanted)
+        outcomes = [compare(*one) for one in wanted]
         found = {
             (label(name, settings), per_ack): one
             for (name, settings, per_ack), one in zip(wanted, outcomes, strict=True)
         }
         write_parts(PAGE, COMMAND, {"calls": text(found)})
 
-    return exit_code(COMMAND, partial(run))
+    return exit_code(COMMAND, run)
 
 
 if __name__ == "__main__":

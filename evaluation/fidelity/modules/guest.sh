@@ -3,7 +3,7 @@
 # of connections for each line of /runs and prints what came out.
 /bin/busybox --install -s /bin
 mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev && mount -t bpf bpf /sys/fs/bpf
-mkdir -p /run/netns /tmp
+mkdir -p /run/netns /found
 export LD_LIBRARY_PATH=/own PATH=/bin
 # By their paths: busybox has an ip and a tc of its own, which know less.
 ip() { /own/ip "$@"; }
@@ -42,15 +42,16 @@ while read -r number linux ours rate rtt loss queue seconds skipped; do
         tc -n mid$lane qdisc replace dev left root netem delay "${rtt}ms" limit 20000
     done
     before=$(head -1 /proc/stat)
-    /own/traffic send0 take0 10.0.2.1 $port "$linux" "$seconds" "$skipped" >/tmp/linux &
-    /own/traffic send1 take1 10.0.2.1 $port "$ours" "$seconds" "$skipped" >/tmp/ours &
+    /own/traffic send0 take0 10.0.2.1 $port "$linux" "$seconds" "$skipped" >/found/linux &
+    /own/traffic send1 take1 10.0.2.1 $port "$ours" "$seconds" "$skipped" >/found/ours &
     wait
     after=$(head -1 /proc/stat)
     busy=$(printf '%s\n%s\n' "$before" "$after" | awk '{ all = 0; for (i = 2; i <= 9; i++) all += $i; idle = $5 + $6
         if (NR == 2) printf "%.3f", 1 - (idle - idle_before) / (all - all_before)
         all_before = all; idle_before = idle }')
     for side in linux ours; do
-        [ -s /tmp/$side ] && echo "result: {\"number\": $number, \"side\": \"$side\", \"busy\": $busy, $(cat /tmp/$side)}"
+        about="\"number\": $number, \"side\": \"$side\", \"busy\": $busy"
+        [ -s /found/$side ] && echo "result: {$about, $(cat /found/$side)}"
     done
 done </runs
 echo "all done"

@@ -19,7 +19,9 @@ typedef _Bool bool;
 #define false 0
 
 /* The machine's clock: Debian's configuration. */
+#ifndef HZ
 #define HZ 250
+#endif
 extern unsigned long jiffies;
 #define tcp_jiffies32 ((u32)jiffies)
 #define USEC_PER_SEC 1000000L
@@ -160,7 +162,7 @@ struct rate_sample {
 	bool is_app_limited, is_retrans, is_ack_delayed;
 };
 
-/* What a module tells `ss`; nobody asks here. */
+/* A module's answer to `ss`; nobody asks here. */
 union tcp_cc_info {
 	struct tcpvegas_info {
 		u32 tcpv_enabled, tcpv_rttcnt, tcpv_rtt, tcpv_minrtt;

@@ -294,6 +294,7 @@ static void reduce(u8 state)
 		ours.snd_cwnd = linux_side.snd_cwnd;
 		ours.snd_ssthresh = linux_side.snd_ssthresh;
 		base.prior_cwnd = ours.prior_cwnd = linux_side.prior_cwnd = linux_side.snd_cwnd;
+		ours.snd_cwnd_cnt = linux_side.snd_cwnd_cnt = 0;
 		{
 			struct cc_hook_call one = { .hook = CC_HOOK_SSTHRESH, .connection = 1 };
 			u32 a, b;

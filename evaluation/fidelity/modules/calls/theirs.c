@@ -30,7 +30,7 @@ void theirs_start(void)
 	memset(&tp, 0, sizeof(tp));
 }
 
-/* What TCP writes, then the call, then what a control writes. */
+/* First all that TCP writes, then the call, then what a control writes. */
 u32 theirs_call(const struct cc_hook_call *call, struct cc_sock *own)
 {
 	const struct cc_sock *s = own;
