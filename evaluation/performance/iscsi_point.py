@@ -88,9 +88,11 @@ class Point:
         """Return sysctls and route attributes of a host that offers no more than the window."""
         if not self.window_kib:
             return {}, ""
-        # The route's window is the limit (ip-route(8)); the buffer is larger and stays as it is.
-        room = 4 * buffer_for(self.window_kib << 10, MTU_BYTES)
-        return {"tcp_moderate_rcvbuf": "0", "tcp_rmem": f"4096 {room} {room}"}, f"window {self.window_kib << 10}"
+        # The route's window (ip-route(8)) chooses the window scale, and 65,535 of its units are the most that a socket
+        # offers, as ss(8) shows: one byte more than 64 KiB less 1 would double it. The buffer is larger.
+        window = (self.window_kib << 10) - 1
+        room = 4 * buffer_for(window, MTU_BYTES)
+        return {"tcp_moderate_rcvbuf": "0", "tcp_rmem": f"4096 {room} {room}"}, f"window {window}"
 
 
 @contextmanager

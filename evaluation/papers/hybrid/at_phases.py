@@ -22,7 +22,10 @@ PHASES = 10
 
 def at_s(cell: Cell) -> float:
     """Return when the scenario says that the flow moves."""
-    return float(cell.record.spec["events"][0]["when"]["at_ns"]) / 1e9
+    when = cell.record.spec["events"][0]["when"]
+    if when["kind"] != "at":
+        raise ValueError(f"run {cell.record.id} moves at no set time")
+    return float(when["time_ns"]) / 1e9
 
 
 def answer_of(cell: Cell) -> str:
@@ -33,7 +36,7 @@ def answer_of(cell: Cell) -> str:
 def bounded(cell: Cell) -> bool:
     """Return True if the sender's own queue holds 500 packets."""
     queue = cell.record.spec["links"][0]["queue"]
-    return int(queue.get("limit_packets") or 0) == 500
+    return queue["kind"] == "drop_tail" and queue["limit_packets"] == 500
 
 
 Read = Callable[[Cell], float]

@@ -101,6 +101,8 @@ class Fig10:
     """Burst, of the line."""
     queue: float
     """Of rate x RTT."""
+    lost: str = "era"
+    """Whether the sender notices that a retransmission was lost: `lost_retransmissions` of the flow."""
 
     @property
     def window(self) -> int:
@@ -131,6 +133,7 @@ class Fig10:
             "run.repetitions": 1,
             "run.seed": seed,
             "run.duration": f"{2 + self.burst_s + run_s:.1f}s",
+            "flow.lost_retransmissions": self.lost,
             "background.burst.stop": f"{2 + self.burst_s}s",
             "sweep.link.line.queue": json.dumps([f"{self.queue}bdp"]),
             "sweep.background.burst.rate": json.dumps([f"{100 * self.share:.6g}%"]),
@@ -176,6 +179,14 @@ def fig10() -> Iterator[Setup]:
         for share in shares:
             yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.03, 0.3))
     yield from (Fig10(False, 1500, 2.0, share, 0.1) for share in (0.4, 1.0))
+
+
+def fig10_setups() -> list[dict[str, Any]]:
+    """Return figure 10's set-ups in regions.json, each once: with "era" where it was run so, else with "never"."""
+    found: dict[Any, dict[str, Any]] = {}
+    for item in sorted(read()["fig10"]["setups"], key=lambda item: item["lost"] == "era"):
+        found[tuple(item[key] for key in ("hosts", "packet", "burst_s", "share", "queue"))] = item
+    return list(found.values())
 
 
 FIGURES = {"fig8": fig8, "fig10": fig10}
