@@ -1,4 +1,4 @@
-"""What a scenario says of a sender's own time, of waits for a settled flow, and of windows of a measurement."""
+"""Keys for a sender's own time, for waits until a flow has settled, and for windows of a measurement."""
 
 from __future__ import annotations
 
