@@ -26,7 +26,7 @@ use crate::config::Reader;
 use crate::config::{Config, Count, Recovery};
 use crate::consts::{NS_PER_MS, NS_PER_US, TIMEOUT_INIT, TIMESTAMP_OFFSET};
 use crate::ranges::RangeSet;
-use crate::recovery::copies::Copies;
+use crate::recovery::copies_state::Copies;
 use crate::recovery::rack_state::Rack;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{LostQueue, Ring};
