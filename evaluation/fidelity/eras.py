@@ -42,7 +42,7 @@ def sent(agent: str, drops: list[int]) -> list[tuple[float, int]]:
     """Return seconds and number (from 1) of each data packet that ns-2's `agent` sends."""
     with tempfile.TemporaryDirectory(prefix="elephan-") as folder:
         trace = Path(folder) / "trace"
-        command = ["ns", FOLDER / "drops.tcl", agent, str(SEGMENTS), str(WINDOW), *map(str, drops)]
+        command = ["ns", str(FOLDER / "drops.tcl"), agent, str(SEGMENTS), str(WINDOW), *map(str, drops)]
         subprocess.run(command, check=True, capture_output=True, env={**os.environ, "TRACE": str(trace)})
         lines = [line.split() for line in trace.read_text().splitlines()]
     packets = [(float(line[1]), int(line[5]), int(line[10])) for line in lines if line[0] == "+"]

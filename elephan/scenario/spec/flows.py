@@ -206,7 +206,7 @@ def _queue_bytes(network: Network, queues: list[QueueSpec], index: int) -> int:
 
 
 def _loses(document: Document, network: Network, route: set[int]) -> bool:
-    """Whether a line of the route ever loses packets beside those that its queue drops."""
+    """Return whether a line of the route ever loses packets beside those that its queue drops."""
     losing = {index for index in route if loss_spec(network.lines[index].loss)["kind"] != "none"}
     for index, event in enumerate(document.event):
         for action in actions(document, network, index, event):
