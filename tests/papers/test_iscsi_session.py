@@ -145,7 +145,7 @@ def test_the_verdict_on_fairness_wants_htcp_to_be_the_unfair_one_and_the_others_
 
 def test_every_set_up_of_the_hypotheses_is_a_scenario_that_can_run() -> None:
     cells = [*one_at_a_time(), *crossed()]
-    assert len({cell.name for cell in cells}) == len(cells) and len(cells) > 80
+    assert len({cell.name for cell in cells}) == len(cells) and len(cells) > 90
     for cell in one_at_a_time():
         for file in cell.figures:
             for settings in settings_of(cell, file):
