@@ -92,8 +92,7 @@ def one_at_a_time() -> Iterator[Cell]:
     yield Cell("Scalable without legacy window", controls={"scalable": "legacy_window = 0"})
     yield Cell("H-TCP without throughput switch", controls={"htcp": "throughput_switch = 0"})
     # 5: directions.
-    back = {"flow.ftp.from": "right", "flow.ftp.to": "left"}
-    yield Cell("FTP from the target's side", back, figures=("fig11-13.toml",))
+    yield Cell("FTP from the target's side", {"flow.ftp.direction": "reverse"}, figures=("fig11-13.toml",))
     yield Cell("one way: writes alone", {READS: 0})
     yield Cell("one way: reads alone", {READS: 1})
     # 6: access links.
