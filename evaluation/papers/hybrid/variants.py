@@ -64,7 +64,8 @@ def congestion_controls(results: PaperResults) -> Evaluation:
 def ratios(lines: Sequence[Sequence[str]], name: str) -> list[float]:
     """Return how many times as long as Compound a control takes to be back, in each cell in which it is not so at once.
 
-    A control that was not back counts with the time for which it was followed; Compound with a round trip at least.
+    A control that was not back counts with the time for which it was followed, and not where neither was back; Compound
+    counts with a round trip at least.
     """
     rows = [dict(zip(HEADS, line, strict=True)) for line in lines]
     keys = ("scenario", "rate_mbps", "rtt_ms", "queue_packets")
@@ -72,7 +73,7 @@ def ratios(lines: Sequence[Sequence[str]], name: str) -> list[float]:
     found = []
     for row in rows:
         beside = compound.get(tuple(row[key] for key in keys))
-        if row["control"] == name and beside and row["back_s"] != "0.0":
+        if row["control"] == name and beside and row["back_s"] != "0.0" and (row["back_s"] or beside["back_s"]):
             times = [float(item["back_s"] or item["followed_s"]) for item in (row, beside)]
             found.append(times[0] / max(times[1], float(row["rtt_ms"]) / 1e3))
     return found
