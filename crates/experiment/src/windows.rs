@@ -62,7 +62,7 @@ impl Window {
                 *samples += u64::from(flow.cwnd_packets.is_some());
                 *sum += u64::from(flow.cwnd_packets.unwrap_or(0));
             }
-            self.next = self.next + self.step();
+            self.next += self.step();
         }
         self.next = self.next.min(end);
     }

@@ -62,25 +62,59 @@ fn of_series(spec: &RunSpec, window: &WindowSpec, measured: &MeasuredRun) -> Mea
     let begin = window.event.map_or(Some(Time::ZERO), |event| measured.event_times[event]);
     let interval = begin.map(|begin| (begin + Span(window.from_ns), (begin + Span(window.to_ns)).min(measured.end)));
     let Some((from, to)) = interval.filter(|&(from, to)| from < to) else { return MeasuredWindow::default() };
-    let flows = (0..spec.flows.len()).map(|flow| counters_of(&measured.flow_series, flow as i32, from, to)).collect();
-    MeasuredWindow { interval, flows }
+    MeasuredWindow { interval, flows: counters_of(&measured.flow_series, spec.flows.len(), from, to) }
 }
 
-fn counters_of(series: &FlowSeries, flow: i32, from: Time, to: Time) -> WindowCounters {
+/// Returns the counters of each of `flows` connections between two times: one pass over the rows.
+fn counters_of(series: &FlowSeries, flows: usize, from: Time, to: Time) -> Vec<WindowCounters> {
     let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
-    let rows = || (0..series.flow.len()).filter(|&row| series.flow[row] == flow && series.time_s[row] <= to);
-    let inside = || rows().filter(|&row| series.time_s[row] > from);
-    let samples = inside().count() as u64;
-    if samples == 0 {
-        return WindowCounters::default();
+    let mut found = vec![WindowCounters::default(); flows];
+    let (mut again_before, mut goodput) = (vec![0; flows], vec![0.0; flows]);
+    for (row, &time) in series.time_s.iter().enumerate().filter(|&(_, &time)| time <= to) {
+        let (flow, again) = (series.flow[row] as usize, series.retransmitted_segments[row]);
+        if time <= from {
+            again_before[flow] = again;
+            continue;
+        }
+        let counters = &mut found[flow];
+        counters.cwnd.0 += 1;
+        counters.cwnd.1 += u64::from(series.cwnd_packets[row]);
+        counters.retransmitted_segments = Some(again.saturating_sub(again_before[flow]));
+        goodput[flow] += series.goodput_bps[row];
+        counters.received_bytes = Some((goodput[flow] / counters.cwnd.0 as f64 * (to - from) / 8.0) as u64);
     }
-    let goodput = inside().map(|row| series.goodput_bps[row]).sum::<f64>() / samples as f64;
-    let before = rows().take_while(|&row| series.time_s[row] <= from).last();
-    let again = |row: usize| series.retransmitted_segments[row];
-    WindowCounters {
-        received_bytes: Some((goodput * (to - from) / 8.0) as u64),
-        retransmitted_segments: rows().last().map(|row| again(row).saturating_sub(before.map_or(0, again))),
-        cwnd: (samples, inside().map(|row| u64::from(series.cwnd_packets[row])).sum()),
-        ..WindowCounters::default()
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::FlowRow;
+
+    #[test]
+    fn a_window_of_a_series_has_the_rows_after_its_beginning() {
+        let mut series = FlowSeries::default();
+        for second in 1..=4 {
+            for flow in 0..2 {
+                series.push(FlowRow {
+                    time: Time::ZERO + Span::from_millis(1000 * second),
+                    flow,
+                    cwnd_packets: 10 * second as u32,
+                    ssthresh_packets: None,
+                    srtt: None,
+                    in_flight_bytes: 0,
+                    goodput_bps: 8e3 * second as f64,
+                    retransmitted_segments: second * (1 + flow as u64),
+                    duplicate_acks: None,
+                    lag: Span::ZERO,
+                    lag_bytes: 0,
+                });
+            }
+        }
+        let at = |second: u64| Time::ZERO + Span::from_millis(1000 * second);
+        let [first, second, none] = &counters_of(&series, 3, at(1), at(3))[..] else { panic!("three flows") };
+        assert_eq!((first.received_bytes, first.cwnd), (Some(5000), (2, 50)));
+        assert_eq!((first.retransmitted_segments, second.retransmitted_segments), (Some(2), Some(4)));
+        assert_eq!(*none, WindowCounters::default());
     }
 }
