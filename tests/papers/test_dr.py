@@ -119,8 +119,10 @@ def test_growth_alone_leaves_ordering_holds_and_a_step_that_overlaps_differs() -
     assert judge(claim, {**measured, "policer_1_most": 2.0}).verdict is Verdict.DIFFERS
 
 
+BIC = {"name": "bic", "variant": "linux", "delayed_ack": False}
+
 LOOPS = {
-    "flow.congestion_control": ["reno", "fast", "bic"],
+    "flow.congestion_control": ["reno", "fast", BIC],
     "flow.send_buffer": ["1GiB", "128KiB"],
     "flow.connections": [1, 2, 4, 8, 10],
     "flow.window": ["65535B", "184320B"],
@@ -172,7 +174,8 @@ def test_a_sweep_that_was_ended_goes_on_and_repeats_nothing(tmp_path: Path) -> N
     assert len(found) == len(late) == 54
     assert early.items() <= late.items(), "what had ended was not run again"
     loops = {key: values for key, values in LOOPS.items() if key not in FEW} | {
-        "flow.workload.bytes": ["1MB", "2MB", "3MB"]
+        "flow.congestion_control": ["reno", "fast", "bic(variant=linux, delayed_ack=false)"],
+        "flow.workload.bytes": ["1MB", "2MB", "3MB"],
     }
     wanted = list(itertools.product(*loops.values()))
     assert [tuple(parameters[key] for key in loops) for parameters in found] == wanted
