@@ -157,7 +157,8 @@ def test_depth_per_connection_follows_the_connections() -> None:
     key = "flow.session.workload.queue_depth"
     assert [one[key] for one in settings_of(cell, "fig7.toml")] == [8, 16, 40, 80]
     ((session,), (beside,)) = (list(settings_of(cell, file)) for file in ("fig10.toml", "fig11-13.toml"))
-    assert (session[key], beside[key]) == (40, 8) and "flow.ftp.direction" in beside and "flow.ftp.direction" not in session
+    assert (session[key], beside[key]) == (40, 8)
+    assert "flow.ftp.direction" in beside and "flow.ftp.direction" not in session
     assert '{ name = "bic", beta = 0.8 }' in session["sweep.flow.session.congestion_control"]
 
 
