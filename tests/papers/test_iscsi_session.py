@@ -164,7 +164,8 @@ def test_depth_per_connection_follows_the_connections() -> None:
 
 def test_the_page_of_hypotheses_has_a_row_per_set_up_and_a_column_per_statement() -> None:
     numbers: Mapping[str, Sequence[float]] = {f"{cc}_{n}": [1.0, 2.0] for cc in CCS for n in CONNECTIONS}
-    one = {"statements": {"a < b": "holds", "b < c": "not decided"}, "numbers": {**numbers, "htcp_1": [4.0, 5.0]}}
+    numbers = {**numbers, "htcp_1": [4.0, 5.0]} | {f"mean_{n}": [1.25, 1.75] for n in CONNECTIONS}
+    one = {"statements": {"a < b": "holds", "b < c": "not decided"}, "numbers": numbers}
     text = page({"as it is": {"set-up": {}, "done": {"fig7.toml": "2026-11-26"}, "claims": {"iscsi.fig7": one}}})
     assert "| set-up | 1 | 2 | best with 1, MB/s" in text and "2. b < c" in text
-    assert "| as it is | yes | open | H-TCP 4.50 | all 1.50 | all 1.50 | all 1.50 |" in text
+    assert "| as it is | yes | open | H-TCP 4.50 | all 1.50 | all 1.50 | all 1.50 | 1.50, 1.50, 1.50, 1.50 |" in text
