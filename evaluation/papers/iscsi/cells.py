@@ -53,6 +53,7 @@ DEPTH = "flow.session.workload.queue_depth"
 BASE = "the set-up of the figures"
 
 DEMANDS: Mapping[str, Change] = {
+    "2 requests of 256 KiB": {DEPTH: 2},
     "8 requests of 256 KiB": {DEPTH: 8},
     "4 requests of 1 MiB": {SIZE: "1MiB", DEPTH: 4},
     "32 requests of 1 MiB": {SIZE: "1MiB", DEPTH: 32},
@@ -101,9 +102,10 @@ def one_at_a_time() -> Iterator[Cell]:
     # 7: Nagle, R2Ts.
     yield Cell("without Nagle's algorithm", {"defaults.nagle": False})
     yield Cell("8 unanswered R2Ts", {"flow.session.workload.max_outstanding_r2t": 8})
-    unasked = {"flow.session.workload.initial_r2t": False, "flow.session.workload.first_burst": "256KiB"}
-    yield Cell("256 KiB sent unasked", unasked)
+    yield Cell("64 KiB of a write sent unasked", {"flow.session.workload.initial_r2t": False})
     # What else the paper leaves open.
+    for size in ("64KiB", "128KiB", "256KiB"):
+        yield Cell(f"windows of {size.replace('KiB', ' KiB')} per connection", {"defaults.window": size})
     yield Cell("delayed ACKs", {"defaults.delayed_ack": True})
     yield Cell("window kept over idle times", {"defaults.slow_start_after_idle": False})
     yield Cell("a medium that takes no time", {"flow.session.workload.disk": "none", "flow.session.workload.disks": 1})

@@ -164,11 +164,14 @@ def _windows(cc: str) -> Callable[[Numbers], str]:
 
 
 EXTRA: Mapping[str, Mapping[str, Callable[[Numbers], str]]] = {
-    "iscsi.fig7": {f"best with {n}, MB/s": _best(n) for n in CONNECTIONS},
+    "iscsi.fig7": {f"best with {n}, MB/s": _best(n) for n in CONNECTIONS}
+    | {"mean with 1, 2, 5, 10": _numbers("mean_1", "mean_2", "mean_5", "mean_10", form="{:.2f}")},
     "iscsi.fig8": {"drops: Reno, BIC, H-TCP, HSTCP, Scalable": _numbers(*CCS)},
     "iscsi.fig9-10": {
         "MB/s: Reno, BIC, H-TCP, HSTCP, Scalable": _numbers(*CCS, form="{:.2f}"),
-        "at 16, 64, 256 KiB, 4 MiB": _numbers("at_16k", "at_64k", "at_256k", "at_4096k", form="{:.2f}"),
+        "mean at 4, 16, 64, 256 KiB, 4 MiB": _numbers(
+            "at_4k", "at_16k", "at_64k", "at_256k", "at_4096k", form="{:.2f}"
+        ),
     },
     "iscsi.fig11-13": {f"{title_of(cc)}: iSCSI, FTP": _windows(cc) for cc in ("reno", "htcp", "bic")},
 }
