@@ -103,7 +103,7 @@ def one_at_a_time() -> Iterator[Cell]:
     yield Cell("without Nagle's algorithm", {"defaults.nagle": False})
     yield Cell("8 unanswered R2Ts", {"flow.session.workload.max_outstanding_r2t": 8})
     yield Cell("64 KiB of a write sent unasked", {"flow.session.workload.initial_r2t": False})
-    # What else the paper leaves open.
+    # Further values that the paper leaves open.
     for size in ("64KiB", "128KiB", "256KiB"):
         yield Cell(f"windows of {size.replace('KiB', ' KiB')} per connection", {"defaults.window": size})
     yield Cell("delayed ACKs", {"defaults.delayed_ack": True})

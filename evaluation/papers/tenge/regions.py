@@ -1,4 +1,4 @@
-"""Where the paper's sentences about figures 8 and 10 hold: every set-up that it leaves open, finer than its page has.
+"""Set-ups in which the paper's sentences about figures 8 and 10 hold: all that it leaves open, finer than on its page.
 
     python -m evaluation.papers.tenge.regions fig8
     python -m evaluation.papers.tenge.regions fig10
@@ -102,7 +102,7 @@ class Fig10:
     queue: float
     """Of rate x RTT."""
     lost: str = "era"
-    """Whether the sender notices that a retransmission was lost: `lost_retransmissions` of the flow."""
+    """`lost_retransmissions` of the flow: the sender's way to notice that a retransmission was lost."""
 
     @property
     def window(self) -> int:
