@@ -42,7 +42,8 @@
  * Source: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: congestion-based congestion control", ACM Queue 14(5),
  * 2016; draft-cardwell-iccrg-bbr-congestion-control-00; constants of Linux 6.18.
  *
- * Kernel: as BPF struct_ops, Linux 6.10 and later (cong_control), beside the kernel's own `bbr`.
+ * Kernel: as BPF struct_ops, Linux 6.10 and later (cong_control), beside the kernel's own `bbr`. With
+ * -DCC_BEFORE_LINUX_6_4 on 6.1 too, but for `app_limited` in PROBE_RTT, which cannot be written there.
  */
 #include "cc.h"
 

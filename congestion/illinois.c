@@ -30,12 +30,13 @@
  *	theta			rounds without a queue before alpha is alpha_max again
  *	win_thresh		Reno below this window; segments
  *
- * If the paper and Linux differ, this is Linux: a flow starts with alpha_max; RTTs are averaged over one round; dm
- * is never forgotten, so that one long RTT (a reroute, a receiver that slept) makes all later queues look short. And
+ * If the paper and Linux differ, this is Linux: a flow starts with alpha_max; RTTs are averaged over one round; dm is
+ * never forgotten, so that one long RTT (a reroute, a receiver that slept) makes all later queues look short. And
  * where this differs from Linux: alpha_min is 0.3 as in the paper (Linux: 38/128, and so on in 1/128 and 1/64); growth
  * keeps its remainder (Linux drops it with each segment grown: at alpha = 10 and W = 15 a third); each segment counts
  * once (Linux counts what pkts_acked said last, or 1); the theta rounds are in a row (Linux adds up all that are low
- * since alpha_max was left); RTTs beyond 3.3 s are used as they are.
+ * since alpha_max was left); RTTs beyond 3.3 s are used as they are. Linux 2.6.22, which ns-2 has, kept beta W at a
+ * loss in place of W (1 - beta): an eighth without a queue.
  *
  * Ranges. Windows: u32, tried to 34 million segments; a round is told by sequence numbers, which can be compared while
  * less than 2^31 bytes are in flight (RFC 7323 allows 2^30). RTT: 0 .. 2^31 us. alpha in 1/1000: up to 2^20, times an

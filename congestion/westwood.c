@@ -28,9 +28,10 @@
  *	  end sets it to B RTTmin in one step, up or down; for its recovery in proportion (RFC 6937) that is a detour;
  *	- the window never rises by a reduction: B RTTmin beyond W, as compressed ACKs can give it, counts as W.
  * And where this differs from Linux: time is in us, not in ticks of the clock (a 41 ms path is 44 ms at HZ = 250, and
- * its window 7 % too large); B RTTmin is formed in 64 bits (Linux's wraps at 4.3 GB); what arrives is counted by TCP's
- * own count of delivered segments, SACKed ones included, where Linux adds up ACKs and takes each duplicate for a
- * segment; a loss before the first sample halves the window, where Linux falls to 2 segments.
+ * its window 7 % too large; by the median of 20 and 100 ms ours is 0.86 of Linux's at 250 Hz, and the same at 1000); B
+ * RTTmin is formed in 64 bits (Linux's wraps at 4.3 GB); what arrives is counted by TCP's own count of delivered
+ * segments, SACKed ones included, where Linux adds up ACKs and takes each duplicate for a segment; a loss before the
+ * first sample halves the window, where Linux falls to 2 segments.
  *
  * The filters need some 16 RTTs to follow. A loss at the end of slow start finds an estimate of the rate of several
  * doublings ago, and the window falls far below the path; so it does after the application has paused.

@@ -2,13 +2,16 @@
 emulated path, through the kernel's TCP (evaluation/performance/iscsi_point.py).
 
 One line of JSON per run is appended to --out, and the same command goes on where it was ended. A run whose path the
-emulator did not honour is marked, not used, and tried once more. --table prints what is there, --csv writes it. Stages,
-in this order, each with --repetitions:
+emulator did not honour is marked, not used, and tried once more. --table prints what is there, --orders what it says of
+the claim's statements, --toml the lines for claims.toml's reference, and --csv writes it. Stages, in this order, each
+with --repetitions:
 
-    base       queue of 50 packets, half reads; FAST with its authors' alpha for 100 Mbit/s, 20
+    base       queue of 50 packets, half reads; FAST with alpha 20
     alpha      FAST with alpha 8 and 100
-    variants   base with queues of 333 and 1000 packets, windows of 64 and 128 KiB, writes alone, requests as Postmark's
-    crossed    FAST with alpha 8 and 100 in all variants
+    queue-333, writes, queue-1000, window-64, window-128, window-256
+               base with other queues (packets) or windows (KiB per connection), or with writes alone
+    postmark   4 requests of 8 KiB under way, about as Postmark's files by four clients without a file system's cache
+    crossed    FAST with alpha 8 and 100 in these settings
     bursts     figure 9: by MaxBurstLength, five connections, requests of fig10.toml
 """
 
@@ -28,24 +31,27 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from elephan.errors import ElephanError
-from evaluation.markdown import table
+from elephan.errors import ElephanError, InputError
+from elephan.papers.catalogue import find
+from elephan.papers.claims import Outcome
+from elephan.papers.verdict import judge
+from evaluation.markdown import spread, table
+from evaluation.papers.iscsi.testbed import CCS, CLAIM, CONNECTIONS, measured_of, spreads_of
 from evaluation.performance.iscsi_point import Point, measure
 from evaluation.requirements import exit_code
 from evaluation.runner import ROOT
 
-CCS = ("reno", "fast", "bic", "htcp")
-CONNECTIONS = (1, 2, 3, 5, 8, 10)
 ALPHA = 20
-"""FAST's for lines of 10 to 100 Mbit/s in its authors' ns-2 module (8, 20, 200 by the rate in Mbit/s of 1, 10, 100)."""
+"""FAST's segments per flow. The paper names none: this is the middle one of those that are tried."""
 ALPHAS = (8, 100)
 BURSTS_KIB = (4, 16, 64, 256, 1024, 4096)
 VARIANTS: Mapping[str, Mapping[str, int]] = {
-    "queue 333": {"queue": 333},
-    "writes alone": {"reads": 0},
-    "queue 1000": {"queue": 1000},
-    "window 64 KiB": {"window_kib": 64},
-    "window 128 KiB": {"window_kib": 128},
+    "queue-333": {"queue": 333},
+    "writes": {"reads": 0},
+    "queue-1000": {"queue": 1000},
+    "window-64": {"window_kib": 64},
+    "window-128": {"window_kib": 128},
+    "window-256": {"window_kib": 256},
 }
 TRIES = 2
 """Of a run that the emulator did not honour."""
@@ -55,7 +61,7 @@ KEPT = ("emulator_late_p99_s", "emulator_own_drops", "emulator_cpu_share")
 Lines = list[dict[str, Any]]
 
 
-def base(alpha: int = ALPHA, **changed: int) -> Iterator[Point]:
+def base(alpha: int = ALPHA, **changed: Any) -> Iterator[Point]:
     """Give figure 6, congestion control by congestion control within a number of connections, so that the machine's
     other load meets all of them.
     """
@@ -63,7 +69,7 @@ def base(alpha: int = ALPHA, **changed: int) -> Iterator[Point]:
         yield replace(Point(control, connections, alpha if control == "fast" else 0), **changed)
 
 
-def fast(alpha: int, **changed: int) -> Iterator[Point]:
+def fast(alpha: int, **changed: Any) -> Iterator[Point]:
     """Give figure 6's FAST alone."""
     return (point for point in base(alpha, **changed) if point.control == "fast")
 
@@ -78,7 +84,8 @@ def bursts() -> Iterator[Point]:
 STAGES: Mapping[str, list[Point]] = {
     "base": list(base()),
     "alpha": [point for alpha in ALPHAS for point in fast(alpha)],
-    "variants": [point for changed in VARIANTS.values() for point in base(**changed)],
+    **{name: list(base(**changed)) for name, changed in VARIANTS.items()},
+    "postmark": list(base(request_kib=8, depth=4)),
     "crossed": [point for alpha in ALPHAS for changed in VARIANTS.values() for point in fast(alpha, **changed)],
     "bursts": list(bursts()),
 }
@@ -187,6 +194,59 @@ def setting(point: Point) -> str:
     return f"queue of {point.queue} packets, {window}, {requests}, {point.seconds} s, by {by}"
 
 
+def orders(lines: Lines) -> str:
+    """Return what each setting that is complete says of the claim's statements, by FAST's alpha."""
+    claim = find("iscsi").claim(CLAIM)
+    columns: dict[str, list[str]] = {}
+    for point, curves in by_setting(lines):
+        try:
+            checks = judge(claim, measured_of(spreads_of(curves))).orders
+        except KeyError:
+            continue
+        repetitions = {len(values) for points in curves.values() for values in points.values()}
+        columns[f"{short(point)}, {spread(sorted(repetitions), 'd')}"] = [SAID[check.outcome] for check in checks]
+    rows = [[order.label, *(column[number] for column in columns.values())] for number, order in enumerate(claim.order)]
+    return table(["statement; setting, alpha, repetitions", *columns], rows)
+
+
+SAID = {Outcome.HOLDS: "holds", Outcome.NOT_DECIDED: "open", Outcome.BROKEN: "not so"}
+
+
+def by_setting(lines: Lines) -> Iterator[tuple[Point, dict[str, dict[int, list[float]]]]]:
+    """Give each setting with each of FAST's alphas: a point of FAST's, and MB/s by congestion control and connections,
+    over repetitions.
+    """
+    found = used(lines)
+    for first in found:
+        if first.control == "fast" and first.connections == CONNECTIONS[0] and not first.burst_kib:
+            curves: dict[str, dict[int, list[float]]] = {cc: {} for cc in CCS}
+            for point, values in found.items():
+                alpha = first.alpha if point.control == "fast" else 0
+                if point == replace(first, control=point.control, connections=point.connections, alpha=alpha):
+                    curves[point.control][point.connections] = values
+            yield first, curves
+
+
+def short(point: Point) -> str:
+    """Name a setting and FAST's alpha in few words."""
+    window = f", {point.window_kib} KiB windows" if point.window_kib else ""
+    requests = "" if (point.request_kib, point.depth) == (64, 32) else f", {point.depth} x {point.request_kib} KiB"
+    reads = "" if point.reads == 50 else f", {point.reads} % reads"
+    return f"{point.queue} packets{window}{requests}{reads}, {point.alpha}"
+
+
+def reference(lines: Lines) -> str:
+    """Return the lines of claims.toml's reference: the base set, a number per repetition."""
+    for point, curves in by_setting(lines):
+        if point == replace(STAGES["base"][1], seconds=point.seconds):
+            texts = [
+                f"{cc}_{n} = [{', '.join(f'{value:.2f}' for value in curves[cc][n])}]"
+                for n, cc in product(CONNECTIONS, CCS)
+            ]
+            return "\n".join(texts)
+    raise InputError("no base set is there: run --stages base first")
+
+
 def write_csv(lines: Lines, file: Path) -> None:
     """Write all runs, one a row, those that do not count marked."""
     names = [field.name for field in fields(Point)]
@@ -210,22 +270,30 @@ def main() -> None:
     """Measure what is left, or print what is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=120, help="of a run (default: 120)")
-    parser.add_argument("--repetitions", type=int, default=5, help="of each (default: 5)")
+    parser.add_argument("--repetitions", type=int, default=5, help="of each, measured or printed (default: 5)")
     parser.add_argument("--stages", default=",".join(STAGES), help=f"of {', '.join(STAGES)} (default: all)")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="emulated paths at a time (default: 1)")
     parser.add_argument("--minutes", type=float, help="begin no run that would end later than this (default: no limit)")
     parser.add_argument("--out", type=Path, default=OUT, help=f"file of the runs (default: {OUT.relative_to(ROOT)})")
     parser.add_argument("--table", action="store_true", help="measure nothing; print medians and ranges")
+    parser.add_argument("--orders", action="store_true", help="measure nothing; print what holds of the claim")
+    parser.add_argument("--toml", action="store_true", help="measure nothing; print lines for claims.toml")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="measure nothing; write all runs as CSV")
     arguments = parser.parse_args()
     stages = arguments.stages.split(",")
     if unknown := set(stages) - set(STAGES):
         parser.error(f"--stages {','.join(sorted(unknown))}: expected some of {', '.join(STAGES)}")
     lines = lines_of(arguments.out)
+    # One that was cut short is of few points, and would stand beside whole ones.
+    shown = [line for line in lines if line["point"]["repetition"] <= arguments.repetitions]
     if arguments.csv:
         write_csv(lines, arguments.csv)
     elif arguments.table:
-        print(tables(lines))
+        print(tables(shown))
+    elif arguments.orders:
+        print(orders(shown))
+    elif arguments.toml:
+        print(reference(shown))
     else:
         left = to_do(grid(stages, arguments.repetitions, arguments.seconds), lines)
         until_s = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes

@@ -36,13 +36,15 @@ MTU_BYTES = 1500
 MAIN = (sys.executable, "-c", "from elephan.cli import main; main()", "iscsi")
 COUNTERS = ("TcpRetransSegs", "TcpExtTCPTimeouts")
 """Of the kernel's TCP in both namespaces, as nstat(8) names them."""
+PARAMETERS: Mapping[str, tuple[tuple[str, int], ...]] = {"bic": (("variant", 1), ("delayed_ack", 0))}
+"""BIC with Linux's constants, 0.8 and 16, as evaluation/papers/iscsi/fig6.toml has it."""
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """Of the first line of /proc/stat, in its order (proc(5))."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What is set in one measurement."""
+    """Settings of one measurement."""
 
     control: str
     connections: int
@@ -70,8 +72,8 @@ class Point:
 
     @property
     def parameters(self) -> tuple[tuple[str, int], ...]:
-        """The congestion control's parameters that are not its defaults."""
-        return (("alpha", self.alpha),) if self.alpha else ()
+        """The congestion control's parameters that are not its defaults, as the kernel has them."""
+        return (("alpha", self.alpha),) if self.alpha else PARAMETERS.get(self.control, ())
 
     def load(self, name: str) -> list[str]:
         """Return the options of `elephan iscsi bench`, with the congestion control's name in the kernel."""
@@ -88,9 +90,11 @@ class Point:
         """Return sysctls and route attributes of a host that offers no more than the window."""
         if not self.window_kib:
             return {}, ""
-        # The route's window is the limit (ip-route(8)); the buffer is larger and stays as it is.
-        room = 4 * buffer_for(self.window_kib << 10, MTU_BYTES)
-        return {"tcp_moderate_rcvbuf": "0", "tcp_rmem": f"4096 {room} {room}"}, f"window {self.window_kib << 10}"
+        # The route's window (ip-route(8)) chooses the window scale, and 65,535 of its units are the most that a socket
+        # offers, as ss(8) shows: one byte more than 64 KiB less 1 would double it. The buffer is larger.
+        window = (self.window_kib << 10) - 1
+        room = 4 * buffer_for(window, MTU_BYTES)
+        return {"tcp_moderate_rcvbuf": "0", "tcp_rmem": f"4096 {room} {room}"}, f"window {window}"
 
 
 @contextmanager

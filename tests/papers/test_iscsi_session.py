@@ -145,7 +145,7 @@ def test_the_verdict_on_fairness_wants_htcp_to_be_the_unfair_one_and_the_others_
 
 def test_every_set_up_of_the_hypotheses_is_a_scenario_that_can_run() -> None:
     cells = [*one_at_a_time(), *crossed()]
-    assert len({cell.name for cell in cells}) == len(cells) and len(cells) > 80
+    assert len({cell.name for cell in cells}) == len(cells) and len(cells) > 90
     for cell in one_at_a_time():
         for file in cell.figures:
             for settings in settings_of(cell, file):
@@ -153,17 +153,19 @@ def test_every_set_up_of_the_hypotheses_is_a_scenario_that_can_run() -> None:
 
 
 def test_depth_per_connection_follows_the_connections() -> None:
-    cell = Cell("each", {"flow.ftp.from": "right"}, {"bic": "beta = 0.8"}, depth_each=8)
+    cell = Cell("each", {"flow.ftp.direction": "reverse"}, {"bic": "beta = 0.8"}, depth_each=8)
     key = "flow.session.workload.queue_depth"
     assert [one[key] for one in settings_of(cell, "fig7.toml")] == [8, 16, 40, 80]
     ((session,), (beside,)) = (list(settings_of(cell, file)) for file in ("fig10.toml", "fig11-13.toml"))
-    assert (session[key], beside[key]) == (40, 8) and "flow.ftp.from" in beside and "flow.ftp.from" not in session
+    assert (session[key], beside[key]) == (40, 8)
+    assert "flow.ftp.direction" in beside and "flow.ftp.direction" not in session
     assert '{ name = "bic", beta = 0.8 }' in session["sweep.flow.session.congestion_control"]
 
 
 def test_the_page_of_hypotheses_has_a_row_per_set_up_and_a_column_per_statement() -> None:
     numbers: Mapping[str, Sequence[float]] = {f"{cc}_{n}": [1.0, 2.0] for cc in CCS for n in CONNECTIONS}
-    one = {"statements": {"a < b": "holds", "b < c": "not decided"}, "numbers": {**numbers, "htcp_1": [4.0, 5.0]}}
+    numbers = {**numbers, "htcp_1": [4.0, 5.0]} | {f"mean_{n}": [1.25, 1.75] for n in CONNECTIONS}
+    one = {"statements": {"a < b": "holds", "b < c": "not decided"}, "numbers": numbers}
     text = page({"as it is": {"set-up": {}, "done": {"fig7.toml": "2026-11-26"}, "claims": {"iscsi.fig7": one}}})
     assert "| set-up | 1 | 2 | best with 1, MB/s" in text and "2. b < c" in text
-    assert "| as it is | yes | open | H-TCP 4.50 | all 1.50 | all 1.50 | all 1.50 |" in text
+    assert "| as it is | yes | open | H-TCP 4.50 | all 1.50 | all 1.50 | all 1.50 | 1.50, 1.50, 1.50, 1.50 |" in text

@@ -174,6 +174,15 @@ def test_windows(scenario: Load, overrides: list[str], window: int) -> None:
     assert spec(scenario, *overrides)["flows"][0]["transport"]["window_bytes"] == window
 
 
+def test_an_automatic_window_has_room_for_lost_copies_where_a_line_loses_packets(scenario: Load) -> None:
+    def window(*overrides: str) -> int:
+        return spec(scenario, "path.queue=1MB", *overrides)["flows"][0]["transport"]["window_bytes"]
+
+    without = window()
+    assert window("path.loss=1e-4") == 2 * without + 2 * 1_000_000
+    assert window("path.loss=0") == without
+
+
 def test_udt_is_a_transport_with_a_version_and_a_window_for_its_timer(scenario: Load) -> None:
     tcp = spec(scenario)["flows"][0]["transport"]
     assert "udt" not in tcp, "absent, so that stored runs keep their ids"

@@ -38,11 +38,15 @@ NEAR = 0.2
 
 LENGTHS = (1, 2, 4, 8, 12, 16, 24, 32, 64)
 
-GATEWAY_LENGTHS = (12, 4, 64)
+ALONE = {"alone": "era", "never": "never"}
+"""Set-ups without gateways, and whether SACK notices that a retransmission was lost."""
+
+GATEWAY_LENGTHS = (12, 16, 4, 64)
 """Fewer: a run through gateways costs ten times as much."""
 
 PLACES = {
     "alone": "TCP alone, SACK",
+    "never": "TCP alone, SACK that notices no lost retransmission",
     "gateways": "one pair through gateways, SACK",
     "gateways, newreno": "one pair through gateways, NewReno",
 }
@@ -66,8 +70,8 @@ class Setup:
         """Return the goodput of the four controls for each seed, MB/s."""
         changes: dict[str, Any] = {"run.repetitions": SEEDS}
         loss = f"[{{ run = {self.run}, begins = {self.begins:.12f} }}]"
-        if self.place == "alone":
-            changes["sweep.path.loss"] = loss
+        if self.place in ALONE:
+            changes |= {"sweep.path.loss": loss, "flow.lost_retransmissions": ALONE[self.place]}
             results = elephan.run(FOLDER / "fig10-runs.toml", changes, store="none", workers=1)
         else:
             changes |= {"sweep.link.loss": loss, "run.duration": "40s", "measure.warmup": "10s"}
@@ -89,11 +93,16 @@ def carried(records: Sequence[Record]) -> dict[str, list[float]]:
 
 def setups() -> Iterator[Setup]:
     """Return all of them, those at the paper's rate of packets first."""
+    yield Setup("alone", "packets", 12)
+    yield from (Setup("gateways, newreno", "packets", run) for run in (12, 16))
+    yield from (Setup("alone", "packets", run) for run in (4, 64, *LENGTHS))
+    yield from (Setup("alone", "events", run) for run in (12, 4, 64))
+    yield Setup("gateways", "packets", 12)
     for rate_of in ("packets", "events"):
-        yield from (Setup("alone", rate_of, run) for run in LENGTHS)
-    for rate_of in ("packets", "events"):
+        for place in ALONE:
+            yield from (Setup(place, rate_of, run) for run in LENGTHS)
         for run in GATEWAY_LENGTHS:
-            yield from (Setup(place, rate_of, run) for place in PLACES if place != "alone")
+            yield from (Setup(place, rate_of, run) for place in PLACES if place not in ALONE)
 
 
 def read() -> dict[str, Any]:
@@ -157,15 +166,17 @@ def _kept_table(paper: Mapping[str, float]) -> Table:
 
 def _figure(paper: Mapping[str, float]) -> Figure:
     kept = read()
+    # A place with fewer points has no line to draw; the table has it.
+    shown = [place for place in PLACES if sum(item["place"] == place for item in kept["setups"]) > len(GATEWAY_LENGTHS)]
 
     def draw(drawing: Any, ink: Ink) -> None:
-        rows = drawing.subplots(2, 3, sharex=True, sharey=True)
-        for column, (place, title) in enumerate(PLACES.items()):
+        rows = drawing.subplots(2, len(shown), sharex=True, sharey=True, squeeze=False)
+        for column, (place, title) in enumerate((key, PLACES[key]) for key in shown):
             for row, rate_of in enumerate(("packets", "events")):
                 axes = rows[row][column]
-                framed(axes, ink, "packets in a run" if row else "", "" if column else f"MB/s, 1e-3 {rate_of}")
-                axes.set_title(title if row == 0 else "", loc="left", color=ink.text, fontsize=8, pad=5)
+                framed(axes, ink, "packets in a run" if row else "", f"{title}; MB/s, 1e-3 {rate_of}")
                 found = [item for item in kept["setups"] if (item["place"], item["rate_of"]) == (place, rate_of)]
+                found.sort(key=lambda item: int(item["run"]))
                 for name, label in VARIANTS.items():
                     colour = ink.curve(COLOURS[name])
                     spreads = [Spread.of(item[name]) for item in found]

@@ -13,7 +13,7 @@ from elephan.report.draw import Ink
 
 from .cell import Cell, cells_of
 
-ANSWERS = {"era": "Linux's answer to a lost retransmission", "repeatedly": "ns-2's"}
+ANSWERS = {"era": "resends as Linux", "repeatedly": "resends as ns-2"}
 STATE_S = (9.46, 9.48)
 """Times of d-phases.toml at which 343 packets are queued, as at the paper's move."""
 
@@ -22,7 +22,10 @@ PHASES = 10
 
 def at_s(cell: Cell) -> float:
     """Return when the scenario says that the flow moves."""
-    return float(cell.record.spec["events"][0]["when"]["at_ns"]) / 1e9
+    when = cell.record.spec["events"][0]["when"]
+    if when["kind"] != "at":
+        raise ValueError(f"run {cell.record.id} moves at no set time")
+    return float(when["time_ns"]) / 1e9
 
 
 def answer_of(cell: Cell) -> str:
@@ -33,7 +36,7 @@ def answer_of(cell: Cell) -> str:
 def bounded(cell: Cell) -> bool:
     """Return True if the sender's own queue holds 500 packets."""
     queue = cell.record.spec["links"][0]["queue"]
-    return int(queue.get("limit_packets") or 0) == 500
+    return queue["kind"] == "drop_tail" and queue["limit_packets"] == 500
 
 
 Read = Callable[[Cell], float]
@@ -89,7 +92,7 @@ def figure(key: str, claim: str, title: str, groups: Sequence[tuple[str, Sequenc
             line = [(at_s(cell), cell.known.least_bps / 1e9) for cell in cells]
             axes.plot(*zip(*sorted(line), strict=True), color=ink.curve(index), linewidth=1.0, marker="o", label=name)
         axes.axhline(paper_gbps, color=ink.muted, linewidth=0.9, linestyle=(0, (4, 3)), label="paper")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.08 * max(cell.known.least_bps / 1e9 for _, cells in groups for cell in cells))
         legend(drawing, ink, axes)
 
     return Figure(key, claim, title, "Dashed: the paper's least second.", draw, (7.4, 2.8))

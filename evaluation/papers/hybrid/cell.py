@@ -9,7 +9,7 @@ import numpy as np
 
 from elephan.papers.evaluation import PaperResults, Table
 from elephan.record import Record
-from elephan.report.moves import PEAK_S, SECOND_S, WAKE_RTTS, WAKE_S, Move, moves_of
+from elephan.report.moves import BACK_RTTS, PEAK_S, SECOND_S, WAKE_RTTS, WAKE_S, Move, moves_of
 from elephan.report.timeline import link_line
 from elephan.store.series import Series
 
@@ -107,8 +107,23 @@ class Cell:
 
     @property
     def back_s(self) -> float | None:
-        """Time at which the flow was back at `BACK` of the new limit, since the move."""
-        return self.known.back_s(BACK * self.new_limit_bps)
+        """Time at which the flow was back at `BACK` of the new limit, since the move; None: not in the run.
+
+        As `Move.back_s`, but no sample counts for more than the line carries: data that waited for a lost segment is
+        delivered all at once, and is no rate.
+        """
+        move = self.known
+        wanted_bps = BACK * self.new_limit_bps
+        if move.least_bps >= wanted_bps:
+            return 0.0
+        since_s = move.since_s
+        most_bits = np.diff(since_s) * self.slowest_bps(move.route_after)
+        bits = np.append(0.0, np.cumsum(np.minimum(np.diff(move.course.delivered_bits), most_bits)))
+        ends = np.searchsorted(since_s, since_s + max(SECOND_S, BACK_RTTS * self.rtt_s) - 1e-9)
+        begins = np.flatnonzero((ends < len(since_s)) & (since_s >= move.least_at_s - 1e-9))
+        means = (bits[ends[begins]] - bits[begins]) / (since_s[ends[begins]] - since_s[begins])
+        back = begins[means >= wanted_bps]
+        return float(since_s[back[0]]) if len(back) else None
 
     @property
     def name(self) -> str:

@@ -133,7 +133,7 @@ def scenario_b(results: PaperResults) -> Evaluation:
         (7.4, 3.0),
     )
     groups = [
-        (f"{'500 packets everywhere' if bounded else 'queues hold every window'}: {at_phases.ANSWERS[answer]}", found)
+        (f"{'500 packets' if bounded else 'long queues'}: {at_phases.ANSWERS[answer]}", found)
         for (bounded, answer), found in moves.items()
     ]
     tables = [

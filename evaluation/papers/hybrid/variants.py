@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
+from elephan.papers.spread import Measured
 from elephan.report.draw import Ink
 
 from .cell import Cell, cells_of, table_of
+from .controls import HEADS, TABLE, read_table
 from .plots import throughput
 
 OTHER = "hybrid.other"
@@ -31,7 +34,9 @@ def back_s(cell: Cell) -> float:
 def congestion_controls(results: PaperResults) -> Evaluation:
     """CUBIC 2.1, Compound, Reno and Vegas in scenario D."""
     cells = {cc_of(cell): cell for cell in cells_of(results, "other.toml")}
-    measured = {f"{name}_back": back_s(cell) for name, cell in cells.items()}
+    measured: dict[str, Measured] = {f"{name}_back": back_s(cell) for name, cell in cells.items()}
+    known = read_table(TABLE)
+    measured |= {"one": 1.0, **{f"{name}_ratio": ratios(known, name) for name in ("reno", "vegas")}}
 
     def draw(drawing: Any, ink: Ink) -> None:
         axes = drawing.subplots(1, 1)
@@ -49,8 +54,29 @@ def congestion_controls(results: PaperResults) -> Evaluation:
         draw,
         (7.4, 3.0),
     )
-    table = table_of(OTHER, "Scenario D, 1 Gbit/s, 100 ms", list(cells.items()), "congestion control")
-    return Evaluation({OTHER: measured}, [figure], [table])
+    tables = [
+        table_of(OTHER, "Scenario D, 1 Gbit/s, 100 ms", list(cells.items()), "congestion control"),
+        Table(OTHER, "Every cell that controls.csv has", HEADS, tuple(tuple(line) for line in known)),
+    ]
+    return Evaluation({OTHER: measured}, [figure], tables)
+
+
+def ratios(lines: Sequence[Sequence[str]], name: str) -> list[float]:
+    """Return how many times as long as Compound a control takes to be back, in each cell in which it is not so at once.
+
+    A control that was not back counts with the time for which it was followed, and not where neither was back; Compound
+    counts with a round trip at least.
+    """
+    rows = [dict(zip(HEADS, line, strict=True)) for line in lines]
+    keys = ("scenario", "rate_mbps", "rtt_ms", "queue_packets")
+    compound = {tuple(row[key] for key in keys): row for row in rows if row["control"] == "compound"}
+    found = []
+    for row in rows:
+        beside = compound.get(tuple(row[key] for key in keys))
+        if row["control"] == name and beside and row["back_s"] != "0.0" and (row["back_s"] or beside["back_s"]):
+            times = [float(item["back_s"] or item["followed_s"]) for item in (row, beside)]
+            found.append(times[0] / max(times[1], float(row["rtt_ms"]) / 1e3))
+    return found
 
 
 @part("today-b.toml", "today-d.toml")

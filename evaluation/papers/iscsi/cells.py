@@ -24,6 +24,8 @@ class Cell:
     depth_each: int | None = None
     """Requests under way per connection; None: as the scenarios, of the session."""
     figures: tuple[str, ...] = ("fig7.toml", "fig10.toml", "fig11-13.toml")
+    seconds: int = 300
+    """Length of the runs of figures 7 to 10."""
 
     def control(self, cc: str) -> str:
         """Return a congestion control in TOML."""
@@ -37,14 +39,13 @@ class Cell:
             "controls": dict(self.controls),
             "depth_each": self.depth_each,
             "figures": list(self.figures),
+            "seconds": self.seconds,
         }
 
 
 SACK = {"defaults.recovery": "sack"}
 RENO = {"defaults.recovery": "reno"}
 NEWRENO = {"defaults.recovery": "newreno"}
-VALIDATED = {"defaults.cwnd_validation": True}
-RTO_200 = {"defaults.rto_min": "200ms"}
 READS = "flow.session.workload.source.reads"
 SIZE = "flow.session.workload.source.size"
 DEPTH = "flow.session.workload.queue_depth"
@@ -52,6 +53,8 @@ DEPTH = "flow.session.workload.queue_depth"
 BASE = "the set-up of the figures"
 
 DEMANDS: Mapping[str, Change] = {
+    "2 requests of 256 KiB": {DEPTH: 2},
+    "8 requests of 256 KiB": {DEPTH: 8},
     "4 requests of 1 MiB": {SIZE: "1MiB", DEPTH: 4},
     "32 requests of 1 MiB": {SIZE: "1MiB", DEPTH: 32},
     "32 requests of 64 KiB": {SIZE: "64KiB", DEPTH: 32},
@@ -80,9 +83,8 @@ def one_at_a_time() -> Iterator[Cell]:
             if found != {**RENO, "defaults.cwnd_validation": False, "defaults.rto_min": "1s"}:
                 yield Cell(_tcp(found), found)
     # 3: demand.
-    for reads in ("50%", "65%", "80%"):
+    for reads in ("50%", "80%"):
         yield Cell(f"8 requests per connection, {reads} reads", {READS: reads}, depth_each=EACH)
-    yield Cell("80% reads", {READS: "80%"})
     yield from (Cell(name, change) for name, change in DEMANDS.items())
     # 4: the congestion controls of 2004.
     yield Cell("Linux 2.6's BIC, Scalable and HSTCP", controls=LINUX_26)
@@ -91,8 +93,7 @@ def one_at_a_time() -> Iterator[Cell]:
     yield Cell("Scalable without legacy window", controls={"scalable": "legacy_window = 0"})
     yield Cell("H-TCP without throughput switch", controls={"htcp": "throughput_switch = 0"})
     # 5: directions.
-    back = {"flow.ftp.from": "right", "flow.ftp.to": "left"}
-    yield Cell("FTP from the target's side", back, figures=("fig11-13.toml",))
+    yield Cell("FTP from the target's side", {"flow.ftp.direction": "reverse"}, figures=("fig11-13.toml",))
     yield Cell("one way: writes alone", {READS: 0})
     yield Cell("one way: reads alone", {READS: 1})
     # 6: access links.
@@ -101,9 +102,10 @@ def one_at_a_time() -> Iterator[Cell]:
     # 7: Nagle, R2Ts.
     yield Cell("without Nagle's algorithm", {"defaults.nagle": False})
     yield Cell("8 unanswered R2Ts", {"flow.session.workload.max_outstanding_r2t": 8})
-    unasked = {"flow.session.workload.initial_r2t": False, "flow.session.workload.first_burst": "256KiB"}
-    yield Cell("256 KiB sent unasked", unasked)
-    # What else the paper leaves open.
+    yield Cell("64 KiB of a write sent unasked", {"flow.session.workload.initial_r2t": False})
+    # Further values that the paper leaves open.
+    for size in ("64KiB", "128KiB", "256KiB"):
+        yield Cell(f"windows of {size.replace('KiB', ' KiB')} per connection", {"defaults.window": size})
     yield Cell("delayed ACKs", {"defaults.delayed_ack": True})
     yield Cell("window kept over idle times", {"defaults.slow_start_after_idle": False})
     yield Cell("a medium that takes no time", {"flow.session.workload.disk": "none", "flow.session.workload.disks": 1})
@@ -127,17 +129,16 @@ TODAY: Change = {
 
 def crossed() -> Iterator[Cell]:
     """Yield windows x recovery x least time-out x demand x congestion controls, for figures 7 and 8."""
-    demands: dict[str, tuple[Change, int | None]] = {"8 of 256 KiB": ({}, None)}
-    demands |= {name: (change, None) for name, change in DEMANDS.items()}
-    demands["8 of 256 KiB per connection"] = ({}, EACH)
-    demands["8 of 256 KiB per connection, 80% reads"] = ({READS: "80%"}, EACH)
+    demands: dict[str, tuple[Change, int | None]] = {"4 requests of 256 KiB": ({}, None)}
+    demands |= {name: (DEMANDS[name], None) for name in ("4 requests of 1 MiB", "32 requests of 1 MiB")}
+    demands["8 requests of 256 KiB per connection"] = ({}, EACH)
     recoveries = [(SACK, "200ms"), (NEWRENO, "1s"), (RENO, "1s"), (RENO, "200ms")]
     for validated, (recovery, rto), (demand, (change, each)), controls in itertools.product(
         (True, False), recoveries, demands.items(), ({}, LINUX_26)
     ):
         tcp = {**recovery, "defaults.cwnd_validation": validated, "defaults.rto_min": rto}
         words = (_tcp(tcp), demand, "Linux 2.6's controls" if controls else "published controls")
-        yield Cell("; ".join(words), {**tcp, **change}, controls, each, ("fig7.toml",))
+        yield Cell("; ".join(words), {**tcp, **change}, controls, each, ("fig7.toml",), 150)
 
 
 RECOVERIES = {"sack": "SACK", "newreno": "NewReno", "reno": "Reno"}

@@ -125,7 +125,7 @@ def _smooth(line: Line) -> tuple[Any, Any]:
 
 
 def _maps(kept: Mapping[str, Any]) -> Figure:
-    setups = kept["setups"]
+    setups = regions.fig10_setups()
 
     def queues(hosts: bool) -> list[Mapping[str, Any]]:
         packets = (9216,) if hosts else (9000,)
@@ -154,6 +154,7 @@ def _maps(kept: Mapping[str, Any]) -> Figure:
         "Figure 10: how many times faster HSTCP is back",
         "Median of NewReno over median of HSTCP, five seeds each, packets of 9000 B (9216 B from the paper's hosts). "
         "Above 9: every seed of one is more than 9 times every seed of the other. Dashes: nothing was to be recovered. "
+        "Star: the sender does not notice lost retransmissions. "
         f"{kept['command']}, {kept['date']}.",
         draw,
         (7.4, 5.2),
@@ -170,7 +171,8 @@ def _map(
         x, y = xs.index(item["share"]), ys.index(item[key])
         if found in COLOURS:
             axes.add_patch(_square(x, y, ink.curve(COLOURS[found])))
-        axes.text(x, y, _ratio(item, found), ha="center", va="center", color=ink.text, fontsize=8)
+        star = "*" if item["lost"] == "never" and found is not Found.NOTHING else ""
+        axes.text(x, y, _ratio(item, found) + star, ha="center", va="center", color=ink.text, fontsize=8)
     axes.set_title(title, loc="left", color=ink.text, fontsize=8.5, pad=5)
     axes.set_xlim(-0.5, len(xs) - 0.5)
     axes.set_ylim(-0.5, len(ys) - 0.5)
@@ -210,7 +212,7 @@ def _table(title: str, pairs: dict[Any, Pair]) -> Table:
 
 def _other_table(kept: Mapping[str, Any]) -> Table:
     rows = []
-    for item in kept["setups"]:
+    for item in regions.fig10_setups():
         if item["packet"] not in (9000, 9216):
             found = compared(item["reno"], item["highspeed"])
             window = round(regions.LINE_BPS * 0.017 / 8 / (item["packet"] + 38))

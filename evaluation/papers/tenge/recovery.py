@@ -161,5 +161,5 @@ class Pair:
 
     @property
     def found(self) -> Found:
-        """What they say of the paper's statement."""
+        """Their comparison, for the paper's statement."""
         return compared(self.reno.seconds, self.highspeed.seconds)

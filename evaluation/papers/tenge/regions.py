@@ -1,4 +1,4 @@
-"""Where the paper's sentences about figures 8 and 10 hold: every set-up that it leaves open, finer than its page has.
+"""Set-ups in which the paper's sentences about figures 8 and 10 hold: all that it leaves open, finer than on its page.
 
     python -m evaluation.papers.tenge.regions fig8
     python -m evaluation.papers.tenge.regions fig10
@@ -101,6 +101,8 @@ class Fig10:
     """Burst, of the line."""
     queue: float
     """Of rate x RTT."""
+    lost: str = "era"
+    """`lost_retransmissions` of the flow: the sender's way to notice that a retransmission was lost."""
 
     @property
     def window(self) -> int:
@@ -131,6 +133,7 @@ class Fig10:
             "run.repetitions": 1,
             "run.seed": seed,
             "run.duration": f"{2 + self.burst_s + run_s:.1f}s",
+            "flow.lost_retransmissions": self.lost,
             "background.burst.stop": f"{2 + self.burst_s}s",
             "sweep.link.line.queue": json.dumps([f"{self.queue}bdp"]),
             "sweep.background.burst.rate": json.dumps([f"{100 * self.share:.6g}%"]),
@@ -162,18 +165,28 @@ def fig8() -> Iterator[Setup]:
 
 
 def fig10() -> Iterator[Setup]:
-    """Shares by queues for the paper's two seconds, and other bursts and windows; the coarse grid first."""
-    lines = ((False, 9000, (0.2, 0.4, 0.6, 0.8, 1.0)), (True, 9216, (round(HOST_UDP, 4), 0.6, 0.8, 1.0)))
-    for queues in ((0.1, 0.01, 1.0), (0.03, 0.3)):
+    """Shares by queues for the paper's two seconds, shorter and longer bursts, larger windows; the finer grid last."""
+    lines = ((False, 9000, (0.2, 0.4, 0.6, 0.8, 1.0)), (True, 9216, (round(HOST_UDP, 4), 0.6, 0.8)))
+    for hosts, packet, shares in lines:
+        for share in shares:
+            yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.1, 0.01, 1.0))
+    for burst_s in (0.5, 5.0, 1.0):
         for hosts, packet, shares in lines:
-            for share in shares:
-                yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in queues)
-        if 0.1 in queues:
-            for hosts, packet, shares in lines:
-                for burst_s in (0.5, 1.0, 5.0):
-                    yield from (Fig10(hosts, packet, burst_s, share, 0.1) for share in shares)
-            yield from (Fig10(False, 4000, 2.0, share, queue) for share in (0.4, 0.8, 1.0) for queue in queues)
-    yield from (Fig10(False, 1500, 2.0, share, queue) for share in (0.4, 1.0) for queue in (0.1, 0.01))
+            yield from (Fig10(hosts, packet, burst_s, share, 0.1) for share in shares)
+    for queue in (0.1, 0.01, 1.0):
+        yield from (Fig10(False, 4000, 2.0, share, queue) for share in (0.4, 1.0))
+    for hosts, packet, shares in lines:
+        for share in shares:
+            yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.03, 0.3))
+    yield from (Fig10(False, 1500, 2.0, share, 0.1) for share in (0.4, 1.0))
+
+
+def fig10_setups() -> list[dict[str, Any]]:
+    """Return figure 10's set-ups in regions.json, each once: with "era" where it was run so, else with "never"."""
+    found: dict[Any, dict[str, Any]] = {}
+    for item in sorted(read()["fig10"]["setups"], key=lambda item: item["lost"] == "era"):
+        found[tuple(item[key] for key in ("hosts", "packet", "burst_s", "share", "queue"))] = item
+    return list(found.values())
 
 
 FIGURES = {"fig8": fig8, "fig10": fig10}

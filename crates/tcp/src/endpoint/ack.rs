@@ -373,14 +373,22 @@ impl Endpoint {
     /// The window grows on an ACK of `acked` segments.
     #[inline]
     pub(crate) fn grow(&mut self, ack: u64, acked: u32) {
-        if !self.old_growth {
+        if self.old_growth {
+            self.grow_as_in_ns2(ack, acked);
+        } else {
             self.cc.cong_avoid(ack as u32, acked);
-        } else if self.cfg.cwnd_validation || self.cc.sock().snd_cwnd < self.peer_window() {
+        }
+        self.clamp_cwnd();
+    }
+
+    // Apart: the common case stays short.
+    #[inline(never)]
+    fn grow_as_in_ns2(&mut self, ack: u64, acked: u32) {
+        if self.cfg.cwnd_validation || self.cc.sock().snd_cwnd < self.peer_window() {
             // Beyond the peer's window ns-2's FullTcp leaves its window alone, too (tcp-full.cc, header prediction).
             let acked = if self.cfg.count == Count::Acks { acked.min(1) } else { acked };
             self.cc.cong_avoid(ack as u32, acked);
         }
-        self.clamp_cwnd();
     }
 
     #[inline]

@@ -26,7 +26,7 @@ use crate::config::Reader;
 use crate::config::{Config, Count, Recovery};
 use crate::consts::{NS_PER_MS, NS_PER_US, TIMEOUT_INIT, TIMESTAMP_OFFSET};
 use crate::ranges::RangeSet;
-use crate::recovery::copies::Copies;
+use crate::recovery::copies_state::Copies;
 use crate::recovery::rack_state::Rack;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{LostQueue, Ring};
@@ -173,8 +173,6 @@ pub struct Endpoint {
     /// Ranges that the peer has SACKed.
     pub(crate) sacked: RangeSet,
     pub(crate) lost: LostQueue,
-    /// Retransmissions that are judged without RACK.
-    pub(crate) copies: Copies,
     /// End of the episode that loss recovery is in (Linux high_seq).
     pub(crate) high_seq: u64,
     /// Retransmissions allowed whatever the window: the fast retransmit itself.
@@ -207,6 +205,8 @@ pub struct Endpoint {
     /// Scratch for newly covered ranges.
     pub(crate) fresh: Vec<(u64, u64)>,
     pub(crate) path_change_hint: PathChangeHint,
+    /// Retransmissions that are judged without RACK.
+    pub(crate) copies: Copies,
     pub(crate) cfg: Config,
     // Handshake.
     pub(crate) client: bool,

@@ -1,55 +1,16 @@
 //! Lost retransmissions, without RACK.
 
+use super::copies_state::Copy;
 use crate::config::{LostRetransmissions, Recovery};
 use crate::endpoint::Endpoint;
 use crate::ranges::RangeSet;
 use crate::scoreboard::tag;
 use crate::segment::{SackBlock, MAX_SACK_BLOCKS};
 use congestion::CaState;
-use std::collections::{BTreeMap, VecDeque};
-
-/// Room that is kept when no retransmission is in flight; more is given back.
-const KEPT: usize = 4096;
-
-/// A retransmission that awaits its fate.
-#[derive(Clone, Copy, Debug)]
-struct Copy {
-    index: u64,
-    /// Next byte to send for the first time when it went.
-    nxt: u64,
-}
 
 /// Copies of ns-2's TCP-Linux that must have arrived above one, beside the threshold of duplicate ACKs
 /// (scoreboard1.cc, UpdateScoreBoard).
 const COPIES_ABOVE: u64 = 1;
-
-/// Retransmissions in the order of their sending, which is that of `nxt`, too: only the front is looked at.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Copies {
-    sent: VecDeque<Copy>,
-    /// Number of the copy that was sent last; counted only for ns-2's TCP-Linux, as the two below.
-    last: u64,
-    /// That of the copy that arrived last.
-    arrived: u64,
-    /// Numbers by entry, of those that have not arrived.
-    numbers: BTreeMap<u64, u64>,
-}
-
-impl Copies {
-    /// Returns whether there is none.
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.sent.is_empty()
-    }
-
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        self.sent.clear();
-        self.sent.shrink_to(KEPT);
-        self.numbers.clear();
-        (self.last, self.arrived) = (0, 0);
-    }
-}
 
 impl Endpoint {
     /// The entry at `index` is sent again.

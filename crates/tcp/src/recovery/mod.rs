@@ -1,6 +1,7 @@
 //! Loss detection of three generations, window reduction, undo. Each file adds its methods to the endpoint.
 
-pub(crate) mod copies;
+mod copies;
+pub(crate) mod copies_state;
 mod newreno;
 mod prr;
 mod rack;
