@@ -43,8 +43,8 @@
  * still multiplies. The estimate's 1/16 is a whole number, rounded down: with an ACK for each segment it goes from 32
  * to 31 sixteenths, and stays there. Where max_increment is 16, linux therefore grows by 32 segments per round trip
  * with an ACK for one or two segments, by more if ACKs come for many at once; ns-2's TCP-Linux with an ACK for each by
- * 30 to 31, a segment per W / 31 + 1 ACKs. linux with delayed_ack = off grows by
- * max_increment.
+ * 30 to 31, a segment per W / 31 + 1 ACKs. In linux, not in linux-2.6.22, the first duplicate ACK of an episode counts
+ * as an ACK for nothing, and takes a sixteenth off. linux with delayed_ack = off grows by max_increment.
  *
  * If the paper and Linux differ, each variant is its own; a time-out, of which the paper says nothing, forgets W_max in
  * all. And where linux differs from Linux: the first threshold is infinite, as in Linux today; it once was 100
@@ -262,9 +262,11 @@ static void bic_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 static void bic_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *sample)
 {
 	struct bic *ca = cc_state(sk);
+	u32 acked = cc_sample_pkts_acked(sample);
 
-	if (cc_ca_state(sk) == CC_OPEN)
-		ca->ratio += cc_sample_pkts_acked(sample) - (ca->ratio >> RATIO_SHIFT);
+	/* Today's Linux lets a duplicate ACK, which acknowledges nothing, count: each takes 1/16 off one segment per ACK. */
+	if (cc_ca_state(sk) == CC_OPEN && (acked || cc_param(sk, variant) != LINUX_2_6_22))
+		ca->ratio += acked - (ca->ratio >> RATIO_SHIFT);
 }
 
 static void bic_set_state(struct cc_sock *sk, u8 state)

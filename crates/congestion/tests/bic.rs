@@ -2,7 +2,7 @@
 //! for the last 4 segments, and the segments per ACK that it multiplies growth by.
 
 use crate::common::{near, parameters, Flow};
-use congestion::{find, Controller};
+use congestion::{find, AckSample, Controller};
 
 const RTT: u64 = 100_000;
 
@@ -289,6 +289,17 @@ fn linux_multiplies_growth_by_the_segments_per_ack_that_it_estimates() {
             }
             assert!((acks - 1..=acks).contains(&counted), "{counted} ACKs at {cwnd}");
         }
+    }
+    // A duplicate ACK is one for nothing: today's takes it into the estimate, down to one segment per ACK.
+    for (variant, expected) in [(1, 16.0), (2, 30.0)] {
+        let mut flow = searching(&[("variant", variant)], 1_000_000, 10_000);
+        flow.ack(1, RTT as i32);
+        for _ in 0..40 {
+            flow.control.pkts_acked(&AckSample { pkts_acked: 0, rtt_us: -1, in_flight: 0 });
+            flow.ack(1, RTT as i32);
+        }
+        growth(&mut flow, 1);
+        near(f64::from(growth(&mut flow, 1)), expected, 7.0);
     }
     let mut delayed = searching(&LINUX_2_6_22, 1_000_000, 2000);
     delayed.per_ack = 2;
