@@ -112,6 +112,11 @@ def one_at_a_time() -> Iterator[Cell]:
     yield Cell("queue of rate x RTT", {"path.queue": "1bdp"})
     yield Cell("SACK that resends again and again", {**SACK, "defaults.lost_retransmissions": "repeatedly"})
     yield Cell("today: all that Linux has", TODAY)
+    yield Cell(
+        "SACK, validated windows, RTO from 0.2 s, BIC of 16 segments per RTT, 4 requests of 1 MiB",
+        {**SACK, "defaults.cwnd_validation": True, "defaults.rto_min": "200ms", **DEMANDS["4 requests of 1 MiB"]},
+        {"bic": 'variant = "linux", delayed_ack = false'},
+    )
 
 
 TODAY: Change = {
