@@ -70,7 +70,7 @@ class Order(_Table):
 
     def _of_two(self, left: Spread, right: Spread) -> Outcome:
         if self.equal_within:
-            within = left.median <= right.median * (1 + self.equal_within)
+            within = left.median <= right.median + self.equal_within * abs(right.median)
             return Outcome.HOLDS if within else Outcome.BROKEN
         if left.median >= right.median:
             return Outcome.BROKEN

@@ -87,7 +87,8 @@ class RegionCheck:
     @property
     def said(self) -> str:
         """The share in words."""
-        some = f"in {100 * self.share:.0f} % of the set-ups"
+        # A part is never shown as none or all.
+        some = f"in {min(99, max(1, round(100 * self.share)))} % of the set-ups"
         return {0.0: "in no set-up", 1.0: "in every set-up"}.get(self.share, some)
 
 

@@ -116,6 +116,11 @@ All with `count = "acks"` and `cwnd_validation = false`. The differences:
   for what waits behind a hole, as Linux since 6.16: 43.93, 43.08, 42.67.
 - **"both" with `window = "auto"`**, 200 Mbit/s, 80 ms, 20 s, warmup 4 s, seed 1 (2026-11-26): 191.6 Mbit/s at a loss of
   1e-4, 192.0 at 1e-3, and with 64 MB the same. With twice the bandwidth-delay product and the queue: 182.7 and 168.3.
+- **"both" with `recovery = "sack"`** finds a lost copy later, and `"auto"` is the limit: on that path, a queue of one
+  bandwidth-delay product, 12 s, seeds 1 to 5 (2026-11-26), median 163.8 Mbit/s at 1e-4, 166.6 at 1e-3. 32 MB: 175.6,
+  180.7.
+- **The first overshoot of a line without loss**: `"auto"` bounds it. Reno on that path loses 1477 packets in 12 s, and
+  2672 with 32 MB, at the same goodput; with a loss of 1e-9, which loses none, 2672 with `"auto"`, too.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 
 import elephan
 from elephan.record import Record
-from evaluation.papers.dsan import frames, gateways_window
+from evaluation.papers.dsan import frames, gateways_window, runs
 from evaluation.papers.dsan.loss import dropped_by_queue, sent_again
+from evaluation.papers.dsan.variants import VARIANTS
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluation" / "papers" / "dsan"
 BOTH = {"name": "storage_friendly", "reduction": "1/8", "congestion_avoidance": False}
@@ -28,6 +30,16 @@ def test_tcp_carries_window_over_rtt_and_its_frames_the_encapsulations_share_les
         assert frames.stream(record) == pytest.approx(8 / rtt_s, rel=0.005)
         assert frames.payload(record) / frames.stream(record) == pytest.approx(2112 / 2176, rel=1e-3)
         assert frames.stalled_share(record) > 0.3, "the window is the limit, so that the port waits"
+
+
+def test_a_pair_that_stalled_for_the_whole_time_carried_nothing_and_is_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    (record,) = run("gateways-table1.toml", {"run.duration": "1s", "measure.warmup": "0s", "sweep": {}})
+    assert frames.payload(record) > 0
+    for carried, wanted in ((0.0, 0.0), (None, math.nan)):
+        monkeypatch.setitem(record.metrics, "fc_bytes_per_s", carried)
+        assert frames.payload(record) == pytest.approx(wanted, nan_ok=True)
+    for setup in runs.read()["setups"]:
+        assert all(math.isfinite(value) for name in VARIANTS for value in setup[name]), setup
 
 
 def test_below_the_window_throughput_is_the_load() -> None:

@@ -55,6 +55,13 @@ def test_at_least_allows_equal_sizes_and_no_smaller_ones() -> None:
         assert judge(at_least, {"small": 20.0, "large": large}).verdict is verdict
 
 
+def test_at_least_is_as_wide_below_zero_as_above() -> None:
+    order = Order(label="small <= large", rising=("small", "large"), equal_within=0.1)
+    at_least = Claim(id="x.y", title="t", text="t", source="s", order=(order,))
+    for small, verdict in ((-8.0, Verdict.REPRODUCED), (-7.3, Verdict.REPRODUCED), (-7.1, Verdict.DIFFERS)):
+        assert judge(at_least, {"small": small, "large": -8.0}).verdict is verdict
+
+
 def test_a_value_outside_without_any_order_differs() -> None:
     assert judge(claim(order=False), {"small": 10.0, "large": 60.0}).verdict is Verdict.DIFFERS
 
@@ -198,6 +205,8 @@ def test_a_statement_that_holds_in_a_part_of_the_set_ups_depends() -> None:
         assert judge(some, in_order | {"above": share}).verdict is verdict
     said = judge(some, in_order | {"above": 0.6}).because
     assert said == "the order holds; 9 times: in 60 % of the set-ups, by the queue, the burst"
+    nearly = judge(some, in_order | {"above": 299 / 300})
+    assert nearly.verdict is Verdict.DEPENDS and "in 99 % of the set-ups" in nearly.because
     broken = {"small": 2.0, "large": 1.0, "above": 0.6}
     assert judge(some, broken).verdict is Verdict.DIFFERS, "a broken order weighs more"
     alone = Claim(id="x.y", title="t", text="t", source="s", region=(region,))

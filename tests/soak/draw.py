@@ -33,6 +33,9 @@ COPIES_EVERY = 11
 HOSTS_EVERY = 3
 """One seed in so many names two hosts."""
 
+ERAS_EVERY = 4
+"""One seed in so many has senders as of 2002 to 2006 and a line that loses packets in runs."""
+
 WINDOWS_EVERY = 13
 """One seed in so many has windows of the measurement, and a wait for a flow whose sender takes its time."""
 
@@ -98,10 +101,26 @@ def scenario(rng: random.Random, seed: int) -> Table:
         copied(random.Random(seed), top["flow"])
     if seed % LINES_EVERY == 0:
         lined(random.Random(seed), top)
+    if seed % ERAS_EVERY == 1:
+        of_the_eras(random.Random(seed), top)
     if seed % WINDOWS_EVERY == 0:
         windowed(random.Random(seed), top, duration, links)
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
+
+
+def of_the_eras(rng: random.Random, top: Table) -> None:
+    """Give flows the options of older senders, and a line losses in runs."""
+    for one in top["flow"]:
+        if one["workload"]["kind"] == "short_flows" or rng.random() < 0.3:
+            continue
+        for key, value in (("cwnd_validation", False), ("count", "acks"), ("nagle", True)):
+            if rng.random() < 0.5:
+                one[key] = value
+        if rng.random() < 0.5:
+            one |= {"recovery": "sack", "lost_retransmissions": rng.choice(["era", "never", "repeatedly"])}
+    line = top["path"] if "path" in top else rng.choice(top["link"])
+    line["loss"] = {"run": rng.randint(1, 30), "begins": 10.0 ** -rng.randint(2, 4)}
 
 
 def windowed(rng: random.Random, top: Table, duration: int, links: list[str]) -> None:

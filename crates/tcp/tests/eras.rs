@@ -49,6 +49,32 @@ fn four_losses_of_a_window_cost_reno_a_time_out_and_it_goes_back_to_the_first_th
 }
 
 #[test]
+fn a_time_out_of_fast_recovery_halves_what_reno_has_in_flight() {
+    let ssthresh = |recovery| {
+        let mut left = 2;
+        let mut pair = Pair::new(plain(recovery))
+            .on_data(move |_, seg| {
+                if seg.seq == 1 + 29 * MSS && left > 0 {
+                    left -= 1;
+                    return Fate::Drop;
+                }
+                Fate::Pass
+            })
+            .connect();
+        pair.write(200 * MSS);
+        pair.run_until_received(200 * MSS, late());
+        assert_eq!(
+            (pair.client.stats().timeouts, pair.client.stats().cwnd_reductions),
+            (1, 1 + u64::from(recovery == Recovery::Reno))
+        );
+        pair.ssthresh()
+    };
+    // Half of the window, by Linux once for both; by ns-2 anew, half of the window that duplicate ACKs have inflated.
+    assert!((10..=11).contains(&ssthresh(Recovery::NewReno)), "{}", ssthresh(Recovery::NewReno));
+    assert!(ssthresh(Recovery::Reno) > 15, "{}", ssthresh(Recovery::Reno));
+}
+
+#[test]
 fn reno_negotiates_no_sack() {
     let mut pair = Pair::with(plain(Recovery::Reno), plain(Recovery::Sack), "reno", ms(50)).drop_data(&[30]).connect();
     pair.write(100 * MSS);

@@ -216,7 +216,7 @@ def _loses(document: Document, network: Network, route: set[int]) -> bool:
 
 
 def _extremes(document: Document, network: Network) -> tuple[list[int], list[int]]:
-    """Per line the highest rate and the longest delay it ever has: a window found for these is never the limit."""
+    """Per line the highest rate and the longest delay it ever has: a window found for these suits all of the run."""
     fastest = [line.rate_bps for line in network.lines]
     longest = [line.delay_ns for line in network.lines]
     for index, event in enumerate(document.event):

@@ -18,7 +18,9 @@ PAYLOAD_SHARE = FRAME_BYTES / STREAM_BYTES
 
 def payload(record: Record) -> float:
     """Return the payload of frames that reached their N_Port, MB/s."""
-    return float(record.metrics.get("fc_bytes_per_s") or float("nan")) / 1e6
+    carried = record.metrics.get("fc_bytes_per_s")
+    # A flow that stalled for the whole time carried 0, which is a number.
+    return (float("nan") if carried is None else float(carried)) / 1e6
 
 
 def stream(record: Record) -> float:
