@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,8 @@ class Cell:
     def key(self) -> dict[str, Any]:
         """Return what tells it from others, as JSON has it."""
         return {
-            "set": {key: str(value) for key, value in self.set.items()},
+            # Of a trace its name: where it lies changes nothing.
+            "set": {key: re.sub(r'trace = "[^"]*/', 'trace = "', str(value)) for key, value in self.set.items()},
             "controls": dict(self.controls),
             "depth_each": self.depth_each,
             "figures": list(self.figures),
