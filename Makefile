@@ -97,6 +97,12 @@ netem: dev ## tests of path.emulator = "netem" in a virtual machine whose kernel
 	scripts/packages.sh netem
 	scripts/netem.sh
 
+.PHONY: modules
+modules: dev ## Linux's own congestion controls beside ours, call by call and in a virtual machine, resumed; hours
+	scripts/packages.sh modules
+	$(BIN)/python -m evaluation.fidelity.modules.calls
+	$(BIN)/python -m evaluation.fidelity.modules
+
 .PHONY: fc
 fc: dev ## Linux's own Fibre Channel stack, in virtual machines, through gateways: minutes
 	scripts/packages.sh netem

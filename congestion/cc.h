@@ -90,6 +90,7 @@
  *	The parameters, set per flow natively and at load time in the kernel; once per file, before their first use.
  *	Integers: a value reads as value / scale in the unit ("1": a plain number or share; "bool": 0 or 1). A unit of
  *	names, "off|slow|fast", is a choice: 0 is the first, 1 the next; min is 0, max the last, scale 1.
+ *	A default of CC_BY_VARIANT is below min and reads as it is while nobody gives a value: the algorithm decides.
  *	cc_param(sk, name) is the value, s64. CC_NO_PARAMS for an algorithm without.
  *
  *   CC_STATE(type)

@@ -15,6 +15,10 @@
 /* Most parameters of one algorithm. */
 #define CC_MAX_PARAMS 16
 
+/* Default of a parameter whose value is its variant's until the user gives one; below the least of every such one. */
+#define CC_BY_VARIANT -1
+#define CC_IS_BY_VARIANT_(initial, min) ((initial) == CC_BY_VARIANT && CC_BY_VARIANT < (min))
+
 /* Threshold before the first loss (Linux's TCP_INFINITE_SSTHRESH). */
 #define CC_INFINITE_SSTHRESH 0x7fffffffu
 

@@ -36,6 +36,8 @@
  * A flow that starts on a full path takes the others' queue for part of its path, and gets more than its share (alpha
  * segments on top of theirs). A path that becomes longer looks like a queue for good.
  *
+ * Not checked against the papers: text not found, but for a summary without equations.
+ *
  * Ranges. Windows: u32, tried to 34 million segments; a round is told by sequence numbers, which can be compared while
  * less than 2^31 bytes are in flight (RFC 7323 allows 2^30). RTT: 1 us .. 2^31 us. What is queued and the window's
  * fraction are in 1/1024 segments: 2^42, times gamma in 1/1000: 2^52.

@@ -19,20 +19,29 @@
  *	a(w)	2.0	8.0	30.1	70.8
  *	b(w)	0.44	0.33	0.21	0.10
  *
- * Parameters: none. Low_Window = 38, Low_P = 1e-3, High_Window = 83000, High_P = 1e-7 and High_Decrease = 0.1 are the
- * RFC's. 1.2 and 0.078 are how it rounds the line through (38, 1e-3) and (83000, 1e-7), whose slope is 1.198; its
- * appendix B writes 1 / 12.8. The rounding is kept, since the table of the appendix has it; without, a(83000) were
- * 72.5.
+ * Parameters
+ *	variant		published: a(w) and b(w) as above. linux: those of the appendix's next row, see below
+ * Low_Window = 38, Low_P = 1e-3, High_Window = 83000, High_P = 1e-7 and High_Decrease = 0.1 are the RFC's. 1.2 and
+ * 0.078 are how it rounds the line through (38, 1e-3) and (83000, 1e-7), whose slope is 1.198; its appendix B writes 1
+ * / 12.8. The rounding is kept, since the table of the appendix has it; without, a(83000) were 72.5.
  *
  * How. Nothing is looked up: a(w) and b(w) are computed by binary logarithm and exponential whenever the window has
  * changed, to six digits. The RFC's table follows from them, row for row.
  *
- * If the RFC and Linux differ, this is the RFC:
- *	- Linux looks a and b up by the next row at or above w, so that a is up to one segment higher than a(w): 2 from
- *	  39 segments on, where a(w) is 1.0. Here both are continuous;
- *	- Linux holds a = 72 and b = 0.09 from 84036 segments on. Here p(w) goes on, as the RFC tabulates it, down to a
- *	  loss rate of 1e-10; b stays what it is at 100000 segments, where the appendix ends: it would be 0 at 567000.
+ * linux, Linux's tcp_highspeed, differs from the RFC:
+ *	- a and b are those of the next row at or above w, so that a is up to one segment higher than a(w): 2 from 39
+ *	  segments on, where a(w) is 1.0. b is rounded down to 1/256;
+ *	- a = 72 and b = 24/256 from 84036 segments on. In published p(w) goes on, as the RFC tabulates it, down to a
+ *	  loss rate of 1e-10; b stays what it is at 100000 segments, where the appendix ends: it would be 0 at 567000;
+ *	- ACKs are counted, not segments: with delayed ACKs w grows half as fast;
+ *	- the row is looked up when the window may grow, so that a loss out of slow start is answered by an old row: the
+ *	  first, by half of the window.
  * Not here, as in Linux: limited slow start (RFC 3742), which the RFC's author proposes beside it.
+ *
+ * Checked. The table against Linux's copy of appendix B, all 72 rows of w and b; Low_Window, High_Window, High_P and
+ * High_Decrease against ns-2, whose HighSpeed TCP is by the RFC's author; p(w) against the report on FAST (Jin, Wei,
+ * Low 2003), which gives it unrounded, 0.0789 / w^1.1976. Not checked against the RFC itself: found to its abstract
+ * only.
  *
  * Ranges. Windows: all of u32; at 34 million segments (400 Gbit/s x 1 s) a(w) is 7800, w / a(w) 4342, at 2^32 below
  * 2^14.
@@ -43,7 +52,8 @@
  */
 #include "cc.h"
 
-CC_NO_PARAMS;
+CC_PARAMS(
+	(variant, 0, 0, 1, 1, "published|linux", "increase and decrease by the RFC's equations, or by its table's next row"));
 
 /* RFC 3649, 5: Reno up to here, and the window and decrease at the other end of the line. */
 #define LOW_WINDOW 38
@@ -51,6 +61,10 @@ CC_NO_PARAMS;
 
 /* RFC 3649, appendix B: the last window that its program looks at. */
 #define LAST_WINDOW 100000
+
+/* Rows of Linux's table, and a power of two that they fit in. */
+#define ROWS 72
+#define ROWS_MAX 128
 
 /* RFC 5681, 3.1: at least 2 segments. */
 #define MIN_SSTHRESH 2
@@ -66,8 +80,9 @@ struct highspeed {
 	u64 low;	/* log2 LOW_WINDOW, 2^-30; these three are constants that `init` computes */
 	u64 range;	/* log2 (HIGH_WINDOW / LOW_WINDOW), 2^-30 */
 	u64 last;	/* log2 LAST_WINDOW, 2^-30 */
-	u32 cwnd;	/* the window that `per` belongs to; 0 = none yet */
+	u32 cwnd;	/* the window that `per`, or `row`, belongs to; 0 = none yet */
 	u32 per;	/* w / a(w): segments acknowledged per segment of growth, 2^-16; below 2^30 */
+	u32 row;	/* linux: row of the table, from 0 on */
 };
 
 CC_STATE(struct highspeed);
@@ -103,13 +118,57 @@ static inline u32 per_segment(const struct highspeed *ca, u32 w)
 	return (u32)cc_min(root * ratio >> (48 - CREDIT_SHIFT), (u64)w << CREDIT_SHIFT);
 }
 
+/* The window of a row of RFC 3649's appendix B, as far as Linux has it; 2^32 - 1 behind the last. */
+static inline u32 window_of(u32 row)
+{
+	static const u32 windows[ROWS_MAX] = {
+		38, 118, 221, 347, 495, 663, 851, 1058, 1284, 1529, 1793, 2076, 2378, 2699, 3039, 3399, 3778, 4177,
+		4596, 5036, 5497, 5979, 6483, 7009, 7558, 8130, 8726, 9346, 9991, 10661, 11358, 12082, 12834, 13614,
+		14424, 15265, 16137, 17042, 17981, 18955, 19965, 21013, 22101, 23230, 24402, 25618, 26881, 28193,
+		29557, 30975, 32450, 33986, 35586, 37253, 38992, 40808, 42707, 44694, 46776, 48961, 51258, 53677,
+		56230, 58932, 61799, 64851, 68113, 71617, 75401, 79517, 84035, 89053, [ROWS ... ROWS_MAX - 1] = ~0u,
+	};
+
+	return windows[row & (ROWS_MAX - 1)];
+}
+
+/* The first row whose window is not below `cwnd`, or the last: a(w) is one more. */
+static inline u32 row_of(u32 cwnd)
+{
+	u32 row = 0;
+
+	for (u32 step = ROWS_MAX / 2; step; step /= 2)
+		row += step * (window_of(row + step - 1) < cwnd);
+	return (u32)cc_min(row, ROWS - 1);
+}
+
+/* Linux: a(w) per ACK, and at most a segment at a time. */
+static inline void grow_by_acks(struct cc_sock *sk, u32 a, u32 cwnd)
+{
+	u64 credit = (u64)cc_snd_cwnd_cnt(sk) + a;
+
+	if (cwnd >= cc_snd_cwnd_clamp(sk))
+		return;
+	if (credit >= cwnd) {
+		credit -= cwnd;
+		cc_set_snd_cwnd(sk, cwnd + 1);
+	}
+	cc_set_snd_cwnd_cnt(sk, (u32)cc_min(credit, ~0u));
+}
+
 static u32 highspeed_ssthresh(struct cc_sock *sk)
 {
-	u32 cwnd = cc_snd_cwnd(sk);
+	const struct highspeed *ca = cc_state(sk);
+	u64 cwnd = cc_snd_cwnd(sk);
 	u64 b = ONE / 2;
 
+	if (cc_param(sk, variant)) {
+		b = decrease(ca, cc_log2(window_of(ca->row))) >> (SHIFT - 8);
+		return (u32)cc_max(cwnd - (cwnd * b >> 8), MIN_SSTHRESH);
+	}
+
 	if (cwnd > LOW_WINDOW)
-		b = decrease(cc_state(sk), cc_log2(cwnd));
+		b = decrease(ca, cc_log2((u32)cwnd));
 	return (u32)cc_max(cwnd * (ONE - b) >> SHIFT, MIN_SSTHRESH);
 }
 
@@ -122,6 +181,13 @@ static void highspeed_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 	if (!cc_reaches_avoidance(sk, &acked))
 		return;
 	cwnd = cc_snd_cwnd(sk);
+	if (cc_param(sk, variant)) {
+		if (cwnd != ca->cwnd)
+			ca->row = row_of(cwnd);
+		ca->cwnd = cwnd;
+		grow_by_acks(sk, ca->row + 1, cwnd);
+		return;
+	}
 	if (cwnd != ca->cwnd) {
 		ca->cwnd = cwnd;
 		ca->per = cwnd > LOW_WINDOW ? per_segment(ca, cwnd) : cwnd << CREDIT_SHIFT;

@@ -33,7 +33,14 @@
  * And where this differs from Linux, by the paper: f keeps its fraction; the round trip does not scale the first second
  * (there an RTT of 200 ms makes it twice as fast as Reno); the first segment after a loss counts by the new alpha;
  * beta follows the RTTs below 10 ms as well, since they are known to a us, not to a tick; a spurious loss restores
- * RTT_max and throughput as they were before it, not after; an ACK may raise the window by more than one segment.
+ * RTT_max and throughput as they were before it, not after; an ACK may raise the window by more than one segment, and
+ * the one that does counts itself; RTT_min and RTT_max are of single RTTs, and at any time but in a recovery (Linux has
+ * them of the smoothed RTT, in congestion avoidance alone, RTT_max from 3 RTT_min after a loss on).
+ *
+ * Variants. throughput_switch = 0 and rtt_scaling = off are Linux's use_bandwidth_switch = 0 and use_rtt_scaling = 0.
+ *
+ * Checked. f, beta, alpha and scaling against Y.-T. Li's thesis, 6.1.3, which quotes the paper; 0.5, 0.8, 0.2, 95 %, 20
+ * ms and the rounds against tcp_htcp of Linux 2.6.22. Not checked against paper and draft: text not found.
  *
  * Ranges. Windows: u32. Clock: u64 us. alpha: 2^-10 segments per RTT, up to 2^31 (2 million segments); times u32
  * segments acknowledged the credit ends below 2^63 + 2^42. d - delta_l: 2^-10 s, up to 2^22 (4096 s). Throughput: u32

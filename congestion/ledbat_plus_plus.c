@@ -33,6 +33,10 @@
  *	- the window is at most 2 before the first RTT of data (4.1), whatever the initial window;
  *	- a slowdown never begins within slow start after a time-out.
  *
+ * Checked. gain, its limit, the change per RTT, target, slow_start_exit, slowdown_interval and the 2 RTTs against
+ * implementations that quote the draft by section (Apple's, Freenet's). Not checked against the draft itself, which has
+ * come to -06: found to its title only.
+ *
  * Ranges. Windows: u32, tried to 34 million segments (400 Gbit/s x 1 s); W gain_limit bounded at 2^32. Delays: u32 us.
  * Decrease: acked (2^26) x share (2^9, in 2^-10) fits in 64 bits with room. Clock: u64 us. State: 88 bytes.
  *

@@ -15,7 +15,14 @@
  * when a loss comes, 0.08 / p; the mean is 0.94 of that, and less by the RTT in which each recovery gains nothing. At
  * the loss rates at which that is 16 segments, Reno's window is about the same: hence the legacy window.
  *
+ * Variants, and what they make of a, b and the legacy window where no value is given:
+ *	published	0.01, 1/8, 16: the paper's
+ *	linux		0.01, 1/8, 0: today's Linux; but W += acked / W up to 1 / a segments: never less than Reno
+ *	linux-2.6	0.02, 1/8, 0: Linux 2.6, and ns-2's TCP-Linux. 0.02 is for delayed ACKs: ACKs are counted, and
+ *			one more than it means to, a segment per min(W, 50) + 1 ACKs: 1.96 % per RTT with an ACK for each
+ *
  * Parameters
+ *	variant		see above
  *	a		segments gained per segment acknowledged; 1 is slow start
  *	b		share of the window given up at a loss
  *	legacy_window	segments; up to this window the algorithm is Reno, 0: never
@@ -25,10 +32,12 @@
  * (Chiu and Jain, Comput. Netw. ISDN Syst. 17(1), 1989). An overflow loses about a W segments, what is gained in an
  * RTT.
  *
- * If the paper and Linux differ, this is the paper:
- *	- Linux has no legacy window: it gives up 1/8 at any window, and grows by one segment per min(W, 100) acknowledged
- *	  (once 50, for delayed ACKs): Reno's growth up to 100 segments, with a quarter of Reno's decrease;
- *	- b W is rounded up here, so that a loss always takes a segment; Linux rounds it down (W >> 3).
+ * If the paper and Linux differ, each variant is its own. Linux's growth up to 1 / a segments is Reno's, with a quarter
+ * of Reno's decrease: fairness on ordinary paths, which the legacy window is for, it has not. In published b W is
+ * rounded up, so that a loss always takes a segment; Linux rounds it down (W >> 3).
+ *
+ * Checked. a and b against the report on FAST (Jin, Wei, Low 2003) and Linux's comment, which quote them; linux-2.6
+ * against ns-2.35. The legacy window of 16 not checked against the paper: text not found.
  *
  * Ranges. Windows: all of u32. Credit for growth, in snd_cwnd_cnt: below 1e6, in 1e-6 segments; up to legacy_window in
  * segments acknowledged. What is left of the one when the other begins is less than a segment.
@@ -43,25 +52,59 @@
 #define SHARE 1000000
 
 CC_PARAMS(
-	(a, 10000, 100, 1000000, 1000000, "1", "segments gained per segment acknowledged"),
+	(variant, 0, 0, 2, 1, "published|linux|linux-2.6", "growth and constants: the paper's, or Linux's"),
+	(a, CC_BY_VARIANT, 100, 1000000, 1000000, "1", "segments gained per segment acknowledged: 0.01, linux-2.6 0.02"),
 	(b, 125000, 1000, 900000, 1000000, "1", "share of the window given up at a loss"),
-	(legacy_window, 16, 0, 1000000, 1, "segments", "Reno up to this window"));
+	(legacy_window, CC_BY_VARIANT, 0, 1000000, 1, "segments", "Reno up to this window: published 16, linux 0"));
+
+/* The last of the variants. */
+#define LINUX_2_6 2
+
+#define A_KELLY 10000
+#define A_LINUX_2_6 20000
+#define LEGACY_WINDOW 16
 
 /* RFC 5681, 3.1: at least 2 segments. */
 #define MIN_SSTHRESH 2
 
+static inline u64 gain(struct cc_sock *sk)
+{
+	if (cc_param(sk, a) != CC_BY_VARIANT)
+		return (u64)cc_param(sk, a);
+	return cc_param(sk, variant) == LINUX_2_6 ? A_LINUX_2_6 : A_KELLY;
+}
+
 static inline int is_legacy(struct cc_sock *sk)
 {
-	return cc_snd_cwnd(sk) <= (u64)cc_param(sk, legacy_window);
+	u64 legacy = cc_param(sk, variant) ? 0 : LEGACY_WINDOW;
+
+	if (cc_param(sk, legacy_window) != CC_BY_VARIANT)
+		legacy = (u64)cc_param(sk, legacy_window);
+	return cc_snd_cwnd(sk) <= legacy;
 }
 
 static u32 scalable_ssthresh(struct cc_sock *sk)
 {
 	u64 kept = SHARE - (u64)cc_param(sk, b);
+	u64 cwnd = cc_snd_cwnd(sk);
 
 	if (is_legacy(sk))
-		kept = SHARE / 2;
-	return (u32)cc_max(cc_snd_cwnd(sk) * kept / SHARE, MIN_SSTHRESH);
+		return (u32)cc_max(cwnd / 2, MIN_SSTHRESH);
+	if (cc_param(sk, variant))
+		return (u32)cc_max(cwnd - cwnd * (SHARE - kept) / SHARE, MIN_SSTHRESH);
+	return (u32)cc_max(cwnd * kept / SHARE, MIN_SSTHRESH);
+}
+
+/* Linux 2.6: an ACK counts one, whatever it acknowledges. */
+static inline void grow_by_acks(struct cc_sock *sk, u64 per)
+{
+	u32 counted = cc_snd_cwnd_cnt(sk) + 1;
+
+	if (counted > per) {
+		counted = 0;
+		cc_set_snd_cwnd(sk, (u32)cc_min((u64)cc_snd_cwnd(sk) + 1, cc_snd_cwnd_clamp(sk)));
+	}
+	cc_set_snd_cwnd_cnt(sk, counted);
 }
 
 static void scalable_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
@@ -71,8 +114,12 @@ static void scalable_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 		return;
 	if (is_legacy(sk))
 		cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked);
+	else if (cc_param(sk, variant) == LINUX_2_6)
+		grow_by_acks(sk, cc_min(cc_snd_cwnd(sk), cc_div(SHARE, gain(sk))));
+	else if (cc_param(sk, variant))
+		cc_cong_avoid_ai(sk, (u32)cc_min(cc_snd_cwnd(sk), cc_div(SHARE, gain(sk))), acked);
 	else
-		cc_cong_avoid_ai(sk, SHARE, acked * (u64)cc_param(sk, a));
+		cc_cong_avoid_ai(sk, SHARE, acked * gain(sk));
 }
 
 CC_ALGORITHM(scalable, "grows by a share of the window per round trip, at any rate", "Kelly, CCR 33(2), 2003",

@@ -189,7 +189,8 @@ class _Drive(TypedDict):
     seek_one_ns: int | None
     seek_third_ns: int | None
     seek_full_ns: int | None
-    block_ns: int
+    read_block_ns: int
+    write_block_ns: int
     segments: int
     segment_blocks: int
     write_back: bool
@@ -434,6 +435,8 @@ class RunResult:
     def notes(self) -> list[str]: ...
     @property
     def event_times_s(self) -> list[float | None]: ...
+    @property
+    def windows(self) -> list[_Metrics]: ...
     @property
     def cwnd_reductions(self) -> list[_Metrics]: ...
     @property

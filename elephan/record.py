@@ -123,6 +123,9 @@ class Record(BaseModel):
     """Per source of background traffic: `name` and its counters."""
     event_times_s: list[float | None] = []
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
+    windows: list[dict[str, Any]] = []
+    """Per window of the measurement: `name`, `from_s` and `to_s` (None: it did not begin), `metrics` of the run in it,
+    and `flows`, the metrics per connection. Empty in records of before."""
     cwnd_reductions: list[dict[str, Any]] = []
     """Per sender that had to reduce its window: `event` (its index), `flow`, `at_s`, and its answer."""
     flow_groups: list[dict[str, Any]] = []
@@ -155,6 +158,7 @@ class Record(BaseModel):
         "flows",
         "links",
         "background",
+        "windows",
         "cwnd_reductions",
         "flow_groups",
         "extrapolation",

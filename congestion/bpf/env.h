@@ -7,7 +7,8 @@
  * for every kernel, and no kernel header here. Compile with
  *	clang -target bpf -mcpu=v3 -g -O2 -nostdinc -I<this folder's parent> -c file.c
  * Needs a kernel with BTF and tcp_congestion_ops as struct_ops (Linux 5.6), for cong_control Linux 6.10, where its
- * arguments changed. Tried on 6.18.
+ * arguments changed. Tried on 6.18 and 6.1. With -DCC_BEFORE_LINUX_6_4 cong_control takes what it took before 6.10, and
+ * app_limited is not written, which Linux allows from 6.4 on.
  */
 #ifndef ELEPHAN_CC_BPF_ENV_H
 #define ELEPHAN_CC_BPF_ENV_H
@@ -183,7 +184,15 @@ CC_WRITE_AS_(u32, snd_ssthresh, snd_ssthresh)
 CC_WRITE_AS_(u64, pacing_rate, inet_conn.icsk_inet.sk.sk_pacing_rate)
 CC_WRITE_AS_(u32, pacing_status, inet_conn.icsk_inet.sk.sk_pacing_status)
 CC_WRITE_AS_(u8, ecn_flags, ecn_flags)
+#ifdef CC_BEFORE_LINUX_6_4
+/* Not to be written there. */
+static inline void cc_set_app_limited(struct tcp_sock *sk, u32 value)
+{
+	(void)sk, (void)value;
+}
+#else
 CC_WRITE_AS_(u32, app_limited, app_limited)
+#endif
 
 static inline u64 cc_next_send_us(const struct tcp_sock *sk)
 {
@@ -262,7 +271,8 @@ CC_READ_RATE_(u8, is_ack_delayed)
  * programs. Its declaration travels with it as a BTF tag, so that an object alone tells what may be set.
  */
 #define CC_PARAM_GLOBAL_(name, initial, min, max, scale, unit, doc)                                              \
-	_Static_assert((min) <= (initial) && (initial) <= (max) && (scale) >= 1,                                \
+	_Static_assert((((min) <= (initial) && (initial) <= (max)) || CC_IS_BY_VARIANT_(initial, min)) &&        \
+			       (scale) >= 1,                                                                    \
 		       "parameter " #name ": min <= default <= max, scale >= 1");                               \
 	const volatile s64 cc_param_##name                                                                      \
 		__attribute__((btf_decl_tag("elephan:param unit=" unit ";default=" CC_TEXT(initial) ";min="     \
@@ -358,9 +368,15 @@ static inline void cc_forget_(struct tcp_sock *sk)
 #define CC_WRAP_pkts_acked(fn)                                                                                   \
 	CC_WRAP_CALL_(pkts_acked, CC_HOOK_PKTS_ACKED, CC_BEFORE_ACK_(CC_HOOK_PKTS_ACKED),                       \
 		      fn(CC_ARG_SOCK_, (const struct ack_sample *)args[1]))
+#ifdef CC_BEFORE_LINUX_6_4
+#define CC_WRAP_cong_control(fn)                                                                                 \
+	CC_WRAP_CALL_(cong_control, CC_HOOK_CONG_CONTROL, CC_BEFORE_(CC_HOOK_CONG_CONTROL, 0, 0),               \
+		      fn(CC_ARG_SOCK_, CC_ARG_SOCK_->snd_una, 0, (const struct rate_sample *)args[1]))
+#else
 #define CC_WRAP_cong_control(fn)                                                                                 \
 	CC_WRAP_CALL_(cong_control, CC_HOOK_CONG_CONTROL, CC_BEFORE_RATE_(CC_HOOK_CONG_CONTROL),                \
 		      fn(CC_ARG_SOCK_, (u32)args[1], (int)args[2], (const struct rate_sample *)args[3]))
+#endif
 #define CC_WRAP_flags(value)
 #define CC_WRAP_(hook, fn) CC_WRAP_##hook(fn)
 

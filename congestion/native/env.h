@@ -145,7 +145,8 @@ CC_READ_RATE_(u8, is_ack_delayed)
 #define CC_PARAM_INDEX_(name, initial, min, max, scale, unit, doc) cc_param_index_##name,
 #define CC_PARAM_ENTRY_(name, initial, min, max, scale, unit, doc) { #name, unit, doc, initial, min, max, scale },
 #define CC_PARAM_CHECK_(name, initial, min, max, scale, unit, doc)                                               \
-	_Static_assert((min) <= (initial) && (initial) <= (max) && (scale) >= 1,                                \
+	_Static_assert((((min) <= (initial) && (initial) <= (max)) || CC_IS_BY_VARIANT_(initial, min)) &&        \
+			       (scale) >= 1,                                                                    \
 		       "parameter " #name ": min <= default <= max, scale >= 1");
 #define CC_PARAMS(...)                                                                                           \
 	enum { CC_EACH(CC_PARAM_INDEX_, __VA_ARGS__) cc_params_count };                                         \

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from elephan.backends.host import host_facts
 from elephan.backends.job import Job
-from elephan.congestion_control import label_of
+from elephan.congestion_control import label_of, parts_of
 from elephan.core import native, version
 from elephan.record import InputFile, Record, SeriesInfo
 from elephan.report.notes import extrapolated
@@ -46,7 +46,7 @@ def build_record(
     numbers, quantiles = split_quantiles(result.metrics)
     # Each look at a list of the core's makes it anew.
     flows, entries = result.flows, result.flow_groups
-    labels: dict[int, str] = {}
+    named: dict[int, tuple[str, dict[str, Any]]] = {}
     series = Series.from_columns(result.flow_series, result.link_series)
     record = Record(
         id=job.id,
@@ -57,7 +57,7 @@ def build_record(
         version=version(),
         metrics={**numbers, **metrics},
         flows=[
-            described(_bounded(flow, len(flows)), spec, labels)
+            described(_bounded(flow, len(flows)), spec, named)
             for flow, spec in zip(flows, job.spec["flows"], strict=True)
         ],
         links=list(result.links),
@@ -68,6 +68,7 @@ def build_record(
         quantiles=quantiles,
         manager=result.manager,
         event_times_s=list(result.event_times_s),
+        windows=windows_of(list(result.windows)),
         cwnd_reductions=reductions,
         notes=[*notes, *not_reduced(reductions), *extrapolated(job.spec, result.extrapolation)],
         host=host_facts() | (host or {}),
@@ -77,6 +78,19 @@ def build_record(
         series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
     )
     return record, series
+
+
+def windows_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the windows of a measurement from the core's rows: of each that of the run, then those of connections."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        metrics = {name: value for name, value in row.items() if name not in ("name", "flow", "from_s", "to_s")}
+        if "flow" in row:
+            found[-1]["flows"].append({"name": row["flow"], **metrics})
+        else:
+            interval = {"from_s": row.get("from_s"), "to_s": row.get("to_s")}
+            found.append({"name": row["name"], **interval, "metrics": metrics, "flows": []})
+    return found
 
 
 def split_quantiles(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[float]]]:
@@ -103,23 +117,28 @@ def not_reduced(reductions: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def described(flow: dict[str, Any], spec: FlowSpec, labels: dict[int, str]) -> dict[str, Any]:
+def described(
+    flow: dict[str, Any], spec: FlowSpec, named: dict[int, tuple[str, dict[str, Any]]]
+) -> dict[str, Any]:
     """Return the core's metrics of a connection with its name, group, congestion control and workload in front.
 
-    `labels` keeps the labels of congestion controls by their `id`: connections of a flow have the same one.
+    `named` keeps the congestion controls, as text and as data, by their `id`: connections of a flow have the same one.
     """
     transport = spec["transport"]
-    label = labels.get(id(transport))
-    if label is None:
+    known = named.get(id(transport))
+    if known is None:
         udt = transport.get("udt")
-        label = labels[id(transport)] = label_of(transport) if udt is None else udt["version"]
+        own = {"name": udt["version"], "parameters": {}} if udt is not None else parts_of(transport)
+        known = named[id(transport)] = (label_of(transport) if udt is None else udt["version"], own)
+    label, control = known
     workload = spec["workload"]
     if workload["kind"] == "program" and workload["program"] == "srt":
-        label = "srt"
+        label, control = "srt", {"name": "srt", "parameters": {}}
     identity = {
         "name": spec["name"],
         "group": spec["group"],
         "congestion_control": label,
+        "control": control,
         "workload": workload["program"] if workload["kind"] == "program" else workload["kind"],
     }
     return identity | {name: value for name, value in flow.items() if name not in identity}

@@ -28,7 +28,11 @@ def described(cc: CongestionControl, curves: Curves | None = None) -> dict[str, 
     from dataclasses import asdict
 
     result = asdict(cc)
+    by_variant = {parameter.name for parameter in cc.parameters if parameter.is_by_variant}
     del result["code"]
+    for parameter in result["parameters"]:
+        if parameter["name"] in by_variant:
+            parameter["default"] = None
     result |= {"kernel": cc.kernel, "text": header.comment_of(cc.code)}
     if curves is not None:
         loss = curves.after_loss
@@ -55,7 +59,8 @@ def described(cc: CongestionControl, curves: Curves | None = None) -> dict[str, 
 
 def with_unit(parameter: Parameter) -> str:
     """Return the default with its unit, where it has one."""
-    return f"{parameter.text(parameter.default)} {parameter.unit_text}".strip()
+    unit = "" if parameter.is_by_variant else parameter.unit_text
+    return f"{parameter.text(parameter.default)} {unit}".strip()
 
 
 def print_list(congestion_controls: Sequence[CongestionControl], console: Console) -> None:

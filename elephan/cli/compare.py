@@ -140,6 +140,7 @@ def as_rows(done: Comparison) -> list[dict[str, Any]]:
                 "by": done.by,
                 "backend": done.backend,
                 "congestion_control": row.cc,
+                "control": done.alone.records[part][0].flows[0].get("control"),
                 **{name: None if found is None else found.mean for name, found in means.items()},
                 "half_widths": {name: None if found is None else found.half_width for name, found in means.items()},
                 "path_packets": numbers.path_packets,

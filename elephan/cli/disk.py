@@ -58,7 +58,10 @@ def show(
         return
     seeks = " / ".join(duration(found[key] / 1e9) for key in ("seek_one_ns", "seek_third_ns", "seek_full_ns"))
     emit(f"seek to the next cylinder / over a third / over all: {seeks}")
-    emit(f"bus: {rate(512 * 8e9 / found['block_ns']) if found['block_ns'] else 'takes no time'}")
+    reads, writes = (
+        rate(512 * 8e9 / ns) if ns else "takes no time" for ns in (found["read_block_ns"], found["write_block_ns"])
+    )
+    emit(f"bus: {reads}" if reads == writes else f"bus: {reads} for reads, {writes} for writes")
     back = "acknowledged from the buffer" if found["write_back"] else "acknowledged from the medium"
     room = size(found["segment_blocks"] * 512)
     emit(f"buffer: {pluralize(found['segments'], 'segment')} of {room}; writes {back}")

@@ -12,6 +12,7 @@ from elephan.congestion_control.catalogue import (
     congestion_controls,
     find,
     label_of,
+    parts_of,
 )
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "compiled_once",
     "find",
     "label_of",
+    "parts_of",
     "congestion_controls",
 ]

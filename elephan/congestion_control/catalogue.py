@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elephan.core import native
 from elephan.errors import InputError
@@ -14,6 +14,10 @@ from elephan.run_spec.types import TransportSpec
 
 if TYPE_CHECKING:
     from elephan._native import _CongestionControl, _Problem
+
+
+BY_VARIANT = -1
+"""CC_BY_VARIANT of definitions.h."""
 
 
 class CannotCompile(InputError):
@@ -39,6 +43,8 @@ class Parameter:
 
     def text(self, value: int) -> str:
         """Return an integer value as a scenario writes it: 128 of scale 1024 as "1/8", a switch as "on", a choice."""
+        if self.is_by_variant and value == self.default:
+            return "by variant"
         if 0 <= value < len(self.choices):
             return self.choices[value]
         if self.is_switch:
@@ -49,6 +55,19 @@ class Parameter:
         # A short fraction is clearer than a decimal ("1/8"); a long one is not ("717/1024" is 0.7 as CUBIC's beta).
         short = fraction.denominator <= 16 and abs(fraction.numerator) <= 16
         return str(fraction) if short else f"{float(fraction):.4g}"
+
+    def value(self, value: int) -> bool | int | float | str:
+        """Return an integer value as data: 128 of scale 1024 as 0.125, a switch as True, a choice by its name."""
+        if 0 <= value < len(self.choices):
+            return self.choices[value]
+        if self.is_switch:
+            return bool(value)
+        return value if self.scale == 1 else value / self.scale
+
+    @property
+    def is_by_variant(self) -> bool:
+        """Return True if the control's variant decides until a value is given (CC_BY_VARIANT of definitions.h)."""
+        return self.default == BY_VARIANT and self.default < self.minimum
 
     @property
     def is_switch(self) -> bool:
@@ -103,6 +122,15 @@ class CongestionControl:
         # bpf/env.h: struct_ops came with 5.6; with 6.10 cong_control took the arguments that it has here.
         least = "6.10" if "cong_control" in self.hooks else "5.6"
         return f"by its hooks as BPF struct_ops, Linux {least} and later; `elephan cc check` tries it"
+
+    @property
+    def as_linux(self) -> dict[str, int]:
+        """The parameters that make it what Linux has under its name: a variant "linux", else nothing."""
+        return {
+            item.name: item.choices.index("linux")
+            for item in self.parameters
+            if item.name == "variant" and "linux" in item.choices
+        }
 
     @classmethod
     def from_core(cls, entry: _CongestionControl, path: str | None = None) -> CongestionControl:
@@ -173,15 +201,30 @@ def _compiled_once(path: str, _mtime_ns: int, _size: int) -> CongestionControl:
 def label_of(cc: TransportSpec) -> str:
     """Return a specified congestion control as one reads it: "storage_friendly(congestion_avoidance=off,
     reduction=1/2)"."""
-    congestion = cc["congestion_control"]
-    declared: dict[str, Parameter] = {}
-    if cc["parameters"]:
-        own = congestion.endswith(".c")
-        described = compiled_once(Path(congestion)) if own else find(congestion)
-        declared = {item.name: item for item in described.parameters}
+    declared = _declared(cc)
     values = ", ".join(
         f"{name}={declared[name].text(value) if name in declared else value}"
         for name, value in sorted(cc["parameters"].items())
     )
-    name = Path(congestion).name
+    name = Path(cc["congestion_control"]).name
     return f"{name}({values})" if values else name
+
+
+def parts_of(cc: TransportSpec) -> dict[str, Any]:
+    """Return a specified congestion control as data: its `name`, and the values of the `parameters` that the scenario
+    sets."""
+    declared = _declared(cc)
+    parameters = {
+        name: declared[name].value(value) if name in declared else value
+        for name, value in sorted(cc["parameters"].items())
+    }
+    return {"name": Path(cc["congestion_control"]).name, "parameters": parameters}
+
+
+def _declared(cc: TransportSpec) -> dict[str, Parameter]:
+    """Return the parameters that a congestion control has, where the scenario sets any."""
+    if not cc["parameters"]:
+        return {}
+    congestion = cc["congestion_control"]
+    described = compiled_once(Path(congestion)) if congestion.endswith(".c") else find(congestion)
+    return {item.name: item for item in described.parameters}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 
 SECTION = re.compile(
-    r"^(Idea|Equations|Parameters|Ranges|Sources?|Kernel|Differences|How|Where|And where|On congestion|Notes?)\b"
+    r"^(Idea|Equations|Parameters|Variants|Ranges|Sources?|Kernel|Differences|How|Where|And where|On congestion|Notes?|"
+    r"Checked)\b"
 )
 """Words that open a section, by the order that every file keeps."""
 

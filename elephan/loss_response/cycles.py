@@ -64,11 +64,30 @@ def cubic(loss: float, rtt_s: float, scale: float, kept: float) -> Cycle:
     return Cycle(mean, 4.0 * mean / (3.0 + kept))
 
 
-def bic(loss: float, rtt_s: float, kept: float, max_increment: float, low_window: float, smooth: float) -> Cycle:
+def bic(loss: float, rtt_s: float, kept: float, max_increment: float, low_window: float, min_increment: float) -> Cycle:
     """BIC's growth per round trip, summed up from the window kept to the one lost (Xu, Harfoush, Rhee, INFOCOM 2004).
 
-    Far from the peak that is AIMD with a = max_increment. The steps are those of Linux, a quarter of the distance and
-    no less than 4 / smooth segments, which the paper's binary search with its least increment became.
+    Growth is half of the distance, between the least and the most increment; far from the peak that is AIMD with
+    a = max_increment.
+    """
+    reno = aimd(loss, rtt_s, 1.0, 0.5)
+    if reno.peak < low_window:
+        return reno
+
+    def growth(window: float, rounds: int, peak: float) -> float:
+        if window <= low_window:
+            return 1.0
+        return max(min((peak - window) / 2.0, max_increment), min_increment)
+
+    return summed(loss, kept, growth)
+
+
+def bic_of_linux(
+    loss: float, rtt_s: float, kept: float, max_increment: float, low_window: float, smooth: float
+) -> Cycle:
+    """BIC as Linux has it: a quarter of the distance per round trip; in the last 8 segments 4 / smooth.
+
+    The paper's search with its least increment became that.
     """
     reno = aimd(loss, rtt_s, 1.0, 0.5)
     if reno.peak < low_window:

@@ -77,6 +77,16 @@ class Order(_Table):
         return Outcome.HOLDS if left.is_below(right) else Outcome.NOT_DECIDED
 
 
+class Region(_Table):
+    """A statement whose truth depends on what the paper does not state."""
+
+    name: str
+    """Key of the measured quantity: the share of the set-ups tried in which it holds, 0 to 1."""
+    label: str
+    on: tuple[str, ...] = Field(min_length=1)
+    """Parameters that the paper leaves open and that were varied: "the switch's queue"."""
+
+
 class Runs(_Table):
     """A scenario file of the paper and what is changed in it."""
 
@@ -109,6 +119,7 @@ class Claim(_Table):
     """Absent: not measured there."""
     value: tuple[Value, ...] = ()
     order: tuple[Order, ...] = ()
+    region: tuple[Region, ...] = ()
     why: str = ""
     """Reasons for the measured numbers: prose, no numbers that a run could change."""
     not_yet: str = ""
@@ -118,12 +129,12 @@ class Claim(_Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Claim:
-        if (self.not_yet or self.held_by) and (self.value or self.order or self.runs):
+        if (self.not_yet or self.held_by) and (self.value or self.order or self.region or self.runs):
             raise ValueError(f"{self.id}: what is not measured has no scenarios and no values")
         if self.not_yet and self.held_by:
             raise ValueError(f"{self.id}: either not_yet or held_by")
-        if not (self.not_yet or self.held_by) and not (self.value or self.order):
-            raise ValueError(f"{self.id}: has neither a value nor an order, so nothing could refute it")
+        if not (self.not_yet or self.held_by) and not (self.value or self.order or self.region):
+            raise ValueError(f"{self.id}: has neither a value nor an order nor a region: nothing could refute it")
         names = [item.name for item in self.value]
         twice = {name for name in names if names.count(name) > 1}
         if twice:

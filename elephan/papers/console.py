@@ -19,10 +19,15 @@ STYLES = {
     Verdict.REPRODUCED: "bold green",
     Verdict.ORDERING_HOLDS: "bold yellow",
     Verdict.NOT_DECIDED: "bold yellow",
+    Verdict.DEPENDS: "bold yellow",
     Verdict.DIFFERS: "bold red",
     Verdict.HELD: "bold green",
     Verdict.NOT_YET: "dim",
 }
+
+
+EXPLAINED = (Verdict.ORDERING_HOLDS, Verdict.NOT_DECIDED, Verdict.DEPENDS, Verdict.DIFFERS)
+"""Verdicts after which the claim's reasons are shown."""
 
 
 OUTCOME_STYLES = {Outcome.HOLDS: "", Outcome.NOT_DECIDED: "yellow", Outcome.BROKEN: "red"}
@@ -82,6 +87,8 @@ def show(done: PaperRun, console: Console) -> None:
             for order in item.orders:
                 sizes = our_order(order, item.claim.unit)
                 table.add_row("", Text(order.order.label), "", Text(sizes, style=OUTCOME_STYLES[order.outcome]))
+            for region in item.regions:
+                table.add_row("", Text(region.region.label), "", Text(region.said))
             continue
         for index, check in enumerate(item.values):
             first = index == 0
@@ -104,7 +111,7 @@ def show(done: PaperRun, console: Console) -> None:
             (item.claim.id, "bold"), " ", (item.verdict.value, STYLES[item.verdict]), f": {item.because}."
         )
         console.print(line)
-        if item.verdict in (Verdict.ORDERING_HOLDS, Verdict.NOT_DECIDED, Verdict.DIFFERS) and item.claim.why:
+        if item.verdict in EXPLAINED and item.claim.why:
             console.print(Text(f"  {item.claim.why}", style="dim"))
     for note in kernel.lines if kernel is not None else ():
         console.print(Text(note, style="dim"))

@@ -189,4 +189,5 @@ def path_packets(rate_bps: float, rtt_s: float, packet_bytes: int) -> float:
 def names_of(claim: Claim, measured: Mapping[str, Measured]) -> list[str]:
     """Return the quantities that a claim names and that are missing in `measured`."""
     wanted = [item.name for item in claim.value] + [name for order in claim.order for name in order.rising]
+    wanted += [item.name for item in claim.region]
     return [name for name in wanted if name not in measured]

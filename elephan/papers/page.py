@@ -32,6 +32,7 @@ CLASSES = {
     Verdict.REPRODUCED: "good",
     Verdict.ORDERING_HOLDS: "fair",
     Verdict.NOT_DECIDED: "fair",
+    Verdict.DEPENDS: "fair",
     Verdict.DIFFERS: "poor",
     Verdict.HELD: "good",
     Verdict.NOT_YET: "open",
@@ -95,7 +96,7 @@ def _claim(paper: Paper, item: Judgement, evaluation: Evaluation, kernel: Kernel
         "claim": item.claim,
         "verdict": item.verdict,
         "because": item.because,
-        "numbers": _numbers(item, kernel) if item.values or item.orders else "",
+        "numbers": _numbers(item, kernel) if item.values or item.orders or item.regions else "",
         "commands": [_command(paper, runs) for runs in item.claim.runs],
         "figures": [
             {"title": figure.title, "caption": figure.caption, "svg": drawing.svg(figure), "key": figure.key}
@@ -113,6 +114,7 @@ def _claim(paper: Paper, item: Judgement, evaluation: Evaluation, kernel: Kernel
 def _numbers(item: Judgement, kernel: KernelColumn | None) -> Markup:
     """Return the table of a claim's values and orders, beside what the paper says."""
     ours = ("simulator", "kernel") if kernel is not None else ("measured",)
+    blank = [Cell("")] * (len(ours) - 1)
     lines = []
     for check in item.values:
         measured = [Cell(our_number(check), kind="" if check.holds else "outside")]
@@ -124,9 +126,11 @@ def _numbers(item: Judgement, kernel: KernelColumn | None) -> Markup:
         lines.append(Line(cells))
     for order in item.orders:
         kind = "outside" if order.outcome is Outcome.BROKEN else ""
-        measured = [Cell(our_order(order, item.claim.unit), kind=kind)]
-        measured += [Cell("")] * (len(ours) - 1)
-        lines.append(Line((Cell(order.order.label), Cell(""), *measured, Cell(order.outcome.value), Cell(""))))
+        sizes = Cell(our_order(order, item.claim.unit), kind=kind)
+        lines.append(Line((Cell(order.order.label), Cell(""), sizes, *blank, Cell(order.outcome.value), Cell(""))))
+    for region in item.regions:
+        by = f"{region.region.label} (by {', '.join(region.region.on)})"
+        lines.append(Line((Cell(by), Cell(""), Cell(region.said), *blank, Cell(""), Cell(""))))
     heads = [Head("quantity", of_row=True), *map(Head, ("paper", *ours, "difference", "tolerance"))]
     return html_table.html(f"numbers-{slug(item.claim.id)}", heads, lines)
 

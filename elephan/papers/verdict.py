@@ -5,7 +5,8 @@
 - reproduced: every value is within its tolerance and every order holds;
 - ordering holds: every order holds, some value is outside;
 - not decided: no order is broken, but the ranges of repetitions overlap in one;
-- differs: an order is broken; or a value is outside and the claim states no order.
+- depends: no order is broken, but a statement holds in a part of the set-ups that the paper leaves open;
+- differs: an order is broken; a statement holds in no set-up; or a value is outside and the claim states no order.
 
 A quantity may be measured once per repetition. Its median is held against a value. An order holds only where the ranges
 of neighbours do not overlap; it is broken where the medians are not in order.
@@ -21,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from elephan.papers.claims import Claim, Order, Outcome, Value
+from elephan.papers.claims import Claim, Order, Outcome, Region, Value
 from elephan.papers.spread import Measured, Spread, shown, shown_with_range
 
 
@@ -31,6 +32,7 @@ class Verdict(Enum):
     REPRODUCED = "reproduced"
     ORDERING_HOLDS = "ordering holds"
     NOT_DECIDED = "not decided"
+    DEPENDS = "depends"
     DIFFERS = "differs"
     HELD = "held by tests"
     NOT_YET = "not yet"
@@ -76,6 +78,20 @@ class OrderCheck:
 
 
 @dataclass(frozen=True)
+class RegionCheck:
+    """A statement that depends on what the paper leaves open, beside the share of set-ups in which it holds."""
+
+    region: Region
+    share: float
+
+    @property
+    def said(self) -> str:
+        """The share in words."""
+        some = f"in {100 * self.share:.0f} % of the set-ups"
+        return {0.0: "in no set-up", 1.0: "in every set-up"}.get(self.share, some)
+
+
+@dataclass(frozen=True)
 class Judgement:
     """A claim, what was measured for it, and the verdict."""
 
@@ -83,6 +99,7 @@ class Judgement:
     verdict: Verdict
     values: tuple[ValueCheck, ...]
     orders: tuple[OrderCheck, ...]
+    regions: tuple[RegionCheck, ...]
     because: str
     """The verdict's reason in words, from the numbers."""
 
@@ -90,9 +107,9 @@ class Judgement:
 def judge(claim: Claim, measured: Mapping[str, Measured]) -> Judgement:
     """Return the verdict on `claim`. Raises KeyError when a quantity that it names was not measured."""
     if claim.not_yet:
-        return Judgement(claim, Verdict.NOT_YET, (), (), claim.not_yet)
+        return Judgement(claim, Verdict.NOT_YET, (), (), (), claim.not_yet)
     if claim.held_by:
-        return Judgement(claim, Verdict.HELD, (), (), claim.held_by)
+        return Judgement(claim, Verdict.HELD, (), (), (), claim.held_by)
     values = tuple(
         ValueCheck(item, _spread(claim, measured, item.name), claim.unit if item.unit is None else item.unit)
         for item in claim.value
@@ -107,14 +124,19 @@ def judge(claim: Claim, measured: Mapping[str, Measured]) -> Judgement:
         for item in claim.order
     )
     outside = [item for item in values if not item.holds]
+    regions = tuple(RegionCheck(item, _spread(claim, measured, item.name).median) for item in claim.region)
     outcomes = {item.outcome for item in orders}
-    if Outcome.BROKEN in outcomes or (outside and not orders):
+    shares = {item.share for item in regions}
+    if Outcome.BROKEN in outcomes or 0.0 in shares or (outside and not orders and not regions):
         verdict = Verdict.DIFFERS
+    elif shares - {1.0}:
+        verdict = Verdict.DEPENDS
     elif Outcome.NOT_DECIDED in outcomes:
         verdict = Verdict.NOT_DECIDED
     else:
         verdict = Verdict.ORDERING_HOLDS if outside else Verdict.REPRODUCED
-    return Judgement(claim, verdict, values, orders, "; ".join(_of_orders(orders) + _of_values(values, outside)))
+    said = _of_orders(orders) + _of_regions(regions) + _of_values(values, outside)
+    return Judgement(claim, verdict, values, orders, regions, "; ".join(said))
 
 
 def _spread(claim: Claim, measured: Mapping[str, Measured], name: str) -> Spread:
@@ -141,6 +163,10 @@ def _of_orders(orders: tuple[OrderCheck, ...]) -> list[str]:
     if orders and not parts:
         parts.append("the order holds" if len(orders) == 1 else f"all {len(orders)} orders hold")
     return parts
+
+
+def _of_regions(regions: tuple[RegionCheck, ...]) -> list[str]:
+    return [f"{item.region.label}: {item.said}, by {', '.join(item.region.on)}" for item in regions]
 
 
 def _of_values(values: tuple[ValueCheck, ...], outside: list[ValueCheck]) -> list[str]:

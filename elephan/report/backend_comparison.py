@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Sequence
 
 from elephan.record import canonical_json
-from elephan.report.metrics import Metric, present
+from elephan.report.metrics import HEADLINE, Metric, present
 from elephan.report.points import Point, short, shown
 from elephan.report.statistics import Estimate
 from elephan.report.table import Cell, Row, Table, bounds, load_of, notes_of, unlisted
+from elephan.report.windows import columns_of, metrics_of
 from elephan.units import NOTHING, digits, pluralize
 
 Group = object
@@ -19,7 +20,8 @@ Group = object
 def table_of(points: Sequence[Point]) -> Table:
     """Return the table of points that ran on several backends; the others are divided by the first."""
     backends = backends_of(points)
-    metrics = present(record.metrics for point in points for record in point.records)
+    records = [record for point in points for record in point.records]
+    metrics = present(map(metrics_of, records), (*HEADLINE, *columns_of(records)))
     keys = list(points[0].varied)
     several = any(len(point.entities()) > 1 for point in points)
     rows: list[Row] = []

@@ -49,7 +49,7 @@ def combined(record: Record, group: object, connections: Sequence[dict[str, Any]
         return max(values)
     if name.endswith("_min_s"):
         return min(values)
-    if name.endswith("_mean_s"):
+    if name.endswith(("_mean_s", "_mean_packets")):
         return _mean(given, name)
     return sum(values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from elephan import units
@@ -62,14 +62,7 @@ def _all() -> tuple[Metric, ...]:
             "higher",
             "Distinct data segments that arrived at their receiver. Backend `kernel`: up to a window too few.",
         ),
-        Metric(
-            "offered_bytes",
-            "offered",
-            "B",
-            size,
-            "neither",
-            "What the workload's generator wanted to send.",
-        ),
+        Metric("offered_bytes", "offered", "B", size, "neither", "What the workload's generator wanted to send."),
         Metric(
             "retransmitted_segments",
             "retransmitted",
@@ -78,14 +71,7 @@ def _all() -> tuple[Metric, ...]:
             "lower",
             "Data segments sent again, needed or not.",
         ),
-        Metric(
-            "retransmitted_bytes",
-            "retransmitted bytes",
-            "B",
-            size,
-            "lower",
-            "Payload sent again, needed or not.",
-        ),
+        Metric("retransmitted_bytes", "retransmitted bytes", "B", size, "lower", "Payload sent again, needed or not."),
         Metric(
             "dropped_packets",
             "dropped",
@@ -110,14 +96,7 @@ def _all() -> tuple[Metric, ...]:
             "lower",
             "Most bytes kept back at once: the buffer that the mitigation needs.",
         ),
-        Metric(
-            "held_max_s",
-            "kept back longest",
-            "s",
-            time,
-            "lower",
-            "Longest that a packet was kept back.",
-        ),
+        Metric("held_max_s", "kept back longest", "s", time, "lower", "Longest that a packet was kept back."),
         Metric(
             "held_dropped_packets",
             "dropped while kept back",
@@ -135,6 +114,15 @@ def _all() -> tuple[Metric, ...]:
             "ACKs of nothing new while data is outstanding (RFC 5681, section 2), without those that report a DSACK, "
             "as in Linux.",
         ),
+        Metric(
+            "cwnd_mean_packets",
+            "mean window",
+            "segments",
+            units.plain,
+            "neither",
+            "Under `windows` alone: mean congestion window of the connections that are open, by 1000 samples; backends "
+            "`kernel` and `hosts`: by those of the series.",
+        ),
         Metric("timeouts", "time-outs", "", count, "lower", "Expiries of the retransmission timer (RFC 6298)."),
         Metric(
             "fast_retransmits",
@@ -151,6 +139,15 @@ def _all() -> tuple[Metric, ...]:
             count,
             "neither",
             "Probes sent because ACKs stayed out (RFC 8985, section 7).",
+        ),
+        Metric(
+            "cwnd_reductions",
+            "window reductions",
+            "",
+            count,
+            "lower",
+            "Times that a loss or ECN made the congestion control reduce its window, later undone or not (RFC 4898, "
+            "CongSignals). Backend `sim`, TCP.",
         ),
         Metric(
             "spurious_recoveries",
@@ -183,14 +180,7 @@ def _all() -> tuple[Metric, ...]:
         Metric("latency_p50_s", "latency p50", "s", time, "lower", "Median of the frames' latency."),
         Metric("latency_p99_s", "latency p99", "s", time, "lower", "99 of 100 frames were delivered within this time."),
         Metric("latency_max_s", "latency max", "s", time, "lower", "Largest latency of a frame."),
-        Metric(
-            "messages",
-            "messages",
-            "",
-            count,
-            "neither",
-            "Frames offered, or writes issued.",
-        ),
+        Metric("messages", "messages", "", count, "neither", "Frames offered, or writes issued."),
         Metric(
             "lag_mean_s",
             "lag mean",
@@ -277,7 +267,8 @@ def _all() -> tuple[Metric, ...]:
             "1",
             units.plain,
             "higher",
-            "Jain's index of the connections' goodput (Jain, Chiu and Hawe 1984): 1 is equal, 1/n all for one of n.",
+            "Jain's index of the connections' goodput (Jain, Chiu and Hawe 1984): 1 is equal, or one connection alone; "
+            "1/n all for one of n.",
         ),
         Metric(
             "simulated_s",
@@ -596,10 +587,14 @@ SUFFIXES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
 
 
 def metric(name: str) -> Metric:
-    """Return the catalogue's entry; for a metric of a later backend one made from its name's unit."""
+    """Return the catalogue's entry, for "after-move.goodput_bps" that of the metric in this window of the measurement;
+    for a metric of a later backend one made from its name's unit."""
     known = CATALOGUE.get(name)
     if known is not None:
         return known
+    window, dot, inside = name.partition(".")
+    if dot:
+        return replace(metric(inside), name=name, title=f"{window}: {metric(inside).title}")
     for suffix, unit, show in SUFFIXES:
         if name.endswith(suffix):
             return Metric(name, name.removesuffix(suffix).replace("_", " "), unit, show, "neither", "")

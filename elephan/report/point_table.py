@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from elephan.record import Record, canonical_json
 from elephan.report import backend_comparison, load_curve
-from elephan.report.metrics import Metric, present
+from elephan.report.metrics import HEADLINE, Metric, present
 from elephan.report.points import Point, points_of, short, shown
 from elephan.report.statistics import Estimate
 from elephan.report.table import KNEE, Cell, Row, Table, bounds, load_of, notes_of, unlisted
+from elephan.report.windows import columns_of, metrics_of
 
 
 def table_of(records: Sequence[Record]) -> Table:
@@ -17,7 +18,7 @@ def table_of(records: Sequence[Record]) -> Table:
     points = points_of(records)
     if any(point.backend for point in points):
         return backend_comparison.table_of(points)
-    columns = present(record.metrics for record in records)
+    columns = present(map(metrics_of, records), (*HEADLINE, *columns_of(records)))
     several = any(len(point.entities()) > 1 for point in points)
     keys = list(points[0].varied) if points else []
     # Rows of a sweep over parameters alone need no column that says the same congestion control in every line.

@@ -14,6 +14,7 @@ from typing import Any
 from elephan.record import Record, canonical_json
 from elephan.report.connections import combined, is_bound
 from elephan.report.statistics import Estimate, estimate
+from elephan.report.windows import flows_of, metrics_of
 from elephan.scenario.toml import format_value
 
 MOST_ENTRIES = 100
@@ -74,7 +75,7 @@ class Point:
 
     def metric(self, name: str) -> Estimate | None:
         """Return a metric of the run over the repetitions; of a single one with the band of the extrapolation."""
-        found = estimate([record.metrics.get(name) for record in self.records])
+        found = estimate([metrics_of(record).get(name) for record in self.records])
         if found is None or len(self.records) > 1:
             return found
         return replace(found, half_width=_band(self.first, name))
@@ -103,7 +104,7 @@ class Point:
     @cached_property
     def _by_group(self) -> list[tuple[dict[object, list[dict[str, Any]]], dict[object, list[dict[str, Any]]]]]:
         """Per repetition the shared workloads and the connections of each group: looked up, not searched for."""
-        return [(_grouped(record.flow_groups), _grouped(record.flows)) for record in self.records]
+        return [(_grouped(record.flow_groups), _grouped(flows_of(record))) for record in self.records]
 
     def flow_metric(self, group: object, name: str) -> Estimate | None:
         """Return a metric of a flow entry over the repetitions: where its connections share a workload the entry's own,

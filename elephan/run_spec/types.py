@@ -310,21 +310,6 @@ LostRetransmissionsSpec: TypeAlias = Literal["era", "never", "repeatedly"]
 """Lost retransmissions, with recovery "sack"."""
 
 
-class MeasureSpec(TypedDict):
-    """Observation of a run."""
-
-    pcap: str | None
-    """pcapng file to write, absolute path; null = none."""
-    pcap_node: int
-    """Index of the node whose view the capture takes: packets it sends and receives."""
-    pcap_packets: int | None
-    """Packets captured at most (headers alone, but between Fibre Channel gateways); null = no bound."""
-    series_interval_ns: int | None
-    """Interval of the series, ns; null = none."""
-    warmup_ns: int
-    """Start of the interval over which goodput and shares are counted, ns (warm-up before it)."""
-
-
 MediumSpec: TypeAlias = Literal["memory", "disk"]
 """Place of a program's data."""
 
@@ -438,6 +423,15 @@ SchedulerSpec: TypeAlias = Literal["fcfs", "sstf", "look", "c-look", "sptf"]
 """Order of requests at a disk; see `storage::disk::Scheduler`."""
 
 
+class SendOverheadSpec(TypedDict):
+    """Random time that a sender takes for each packet, one packet after the other."""
+
+    distribution: JitterKind
+    """Distribution of the time."""
+    scale_ns: int
+    """Scale, as of jitter, ns."""
+
+
 class ParetoFlowsSpec(TypedDict):
     """Bounded Pareto."""
 
@@ -537,12 +531,27 @@ class FlowReachesSpec(TypedDict):
     kind: Literal["flow_reaches"]
     rate_bps: int
     """Rate, bit/s of payload."""
+    settled_ns: NotRequired[int]
+    """Time for which it keeps the rate in every averaging window and sends nothing again, ns; absent = 0."""
     window_ns: int
     """Averaging window, ns."""
 
 
 WhenSpec: TypeAlias = AtSpec | FlowReachesSpec
 """Time or condition of an event."""
+
+
+class WindowSpec(TypedDict):
+    """Interval of a run with metrics of its own."""
+
+    event: NotRequired[int]
+    """Index into `events` of the event from which the times count; absent = the start of the run."""
+    from_ns: int
+    """Beginning, ns."""
+    name: str
+    """Name, unique."""
+    to_ns: int
+    """End, ns."""
 
 
 class BulkSpec(TypedDict):
@@ -765,6 +774,23 @@ LinkSpec = TypedDict(
         "to": int,
     },
 )
+
+
+class MeasureSpec(TypedDict):
+    """Observation of a run."""
+
+    pcap: str | None
+    """pcapng file to write, absolute path; null = none."""
+    pcap_node: int
+    """Index of the node whose view the capture takes: packets it sends and receives."""
+    pcap_packets: int | None
+    """Packets captured at most (headers alone, but between Fibre Channel gateways); null = no bound."""
+    series_interval_ns: int | None
+    """Interval of the series, ns; null = none."""
+    warmup_ns: int
+    """Start of the interval over which goodput and shares are counted, ns (warm-up before it)."""
+    windows: NotRequired[list[WindowSpec]]
+    """Intervals with metrics of their own; absent = none."""
 
 
 class MitigationSpec(TypedDict):
@@ -1083,6 +1109,8 @@ class TransportSpec(TypedDict):
     """Hold back duplicate ACKs, with "rack"."""
     send_buffer_bytes: int | None
     """Send buffer, bytes; null = unlimited."""
+    send_overhead: NotRequired[SendOverheadSpec]
+    """Time that the sender takes for each packet; absent = none."""
     slow_start_after_idle: bool
     """Restart after idle."""
     timestamps: bool

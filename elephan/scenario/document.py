@@ -194,6 +194,24 @@ class Document(Table):
                 raise wrong("a time before the end of the run (run.duration)", "event", index, "at")
         if self.measure.warmup >= end:
             raise wrong("a time before the end of the run (run.duration)", "measure", "warmup")
+        self._windows()
+
+    def _windows(self) -> None:
+        windows = self.measure.windows
+        if windows and all(isinstance(flow.workload, ShortFlows) for flow in self.flow):
+            raise wrong("absent: there is no [[flow]] whose counters it could have", "measure", "windows")
+        for index, window in enumerate(windows):
+            where = ("measure", "windows", index)
+            if window.name in [other.name for other in windows[:index]]:
+                raise wrong(f'another name: "{window.name}" is that of a window before', *where, "name")
+            begin = 0
+            if window.event is not None:
+                if window.event >= len(self.event):
+                    places = f"the place of an [[event]], 0 to {len(self.event) - 1}"
+                    raise wrong(places if self.event else "absent: there is no [[event]]", *where, "event")
+                begin = self.event[window.event].at or 0
+            if begin + window.to > self.run.duration:
+                raise wrong("a time not after the end of the run (run.duration)", *where, "to")
 
     def flow_names(self) -> list[str]:
         """Names of the flow entries."""

@@ -7,15 +7,25 @@ from typing import Annotated, Any, Literal
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.run_spec.defaults import TRANSPORT
-from elephan.run_spec.types import CountSpec, LostRetransmissionsSpec, RecoverySpec
+from elephan.run_spec.types import CountSpec, JitterKind, LostRetransmissionsSpec, RecoverySpec
 from elephan.scenario.copy import Copy
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
 from elephan.scenario.program import PROGRAMS, Program
-from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size, span_text
-from elephan.scenario.table import Name, Table, setting
+from elephan.scenario.quantity import (
+    U32_MAX,
+    AtMost,
+    Mtu,
+    PositiveSize,
+    PositiveSpan,
+    Span,
+    Whole,
+    parse_size,
+    span_text,
+)
+from elephan.scenario.table import Name, Table, Tagged, setting
 from elephan.scenario.workload import Workload
 
 #: RFC 7323, 2.3: the largest shift is 14, on a field of 16 bits.
@@ -78,6 +88,29 @@ _CC_SCHEMA = WithJsonSchema(
 _WINDOW_SCHEMA = WithJsonSchema({"type": "string", "x-type": "size or auto"})
 
 
+class SendOverhead(Table):
+    """Random time that the sender takes for each packet, one after the other, so that their order stays (ns-2's
+    overhead_; Floyd and Jacobson 1992 against phase effects). Short: `send_overhead = "1ms"`, uniform up to 1 ms."""
+
+    scale: Annotated[PositiveSpan, AtMost(3_600_000_000_000, "1h")] = setting(examples=["1ms"])
+    """As of jitter: largest (uniform), mean (exponential), or standard deviation (normal; absolute value, cut at 4
+    sigma)."""
+    distribution: JitterKind = setting("uniform", examples=["exponential"])
+    """Shape."""
+
+
+_SendOverhead = Annotated[
+    SendOverhead,
+    Tagged(
+        (("send_overhead", SendOverhead),),
+        key=None,
+        default="send_overhead",
+        short="scale",
+        expected='a time such as "1ms", or a table such as { scale = "1ms", distribution = "exponential" }',
+    ),
+]
+
+
 class FlowSettings(Table):
     """Keys that a flow has and `[defaults]` may set for all flows."""
 
@@ -106,8 +139,9 @@ class FlowSettings(Table):
     direction: Literal["forward", "reverse"] = setting("forward", examples=["reverse"])
     """Short form: data from left to right, or back."""
     window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = setting("auto", examples=["8MB"])
-    """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues. Without window scaling
-    at most 65,535 B, or "64KiB"."""
+    """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues; where a line loses
+    packets, four times both, room for a copy that is lost twice. Without window scaling at most 65,535 B, or
+    "64KiB"."""
     window_bound: Literal["rfc7323", "none"] = setting(
         "rfc7323" if TRANSPORT["window_bound"] else "none", examples=["none"]
     )
@@ -175,6 +209,8 @@ class FlowSettings(Table):
     """Detect spurious time-outs (RFC 5682)."""
     fast_retransmit: bool = setting(TRANSPORT["fast_retransmit"], examples=[False])
     """Off: only the time-out repairs."""
+    send_overhead: _SendOverhead | None = setting(None, examples=["1ms"])
+    """Random time that the sender takes for each packet, simulated. When absent: none."""
 
     @property
     def carried_by(self) -> Literal["tcp", "udt4", "udt-2003"]:

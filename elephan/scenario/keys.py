@@ -36,6 +36,7 @@ _SHORT = {
     "queue": "limit",
     "loss": "probability",
     "jitter": "scale",
+    "send_overhead": "scale",
     "line": "type",
 }
 

@@ -53,6 +53,7 @@ _SECTIONS = [
     ("Line", "Line"),
     ("Policer", "Policer"),
     ("[[flow]]", "Flow"),
+    ("Send overhead", "SendOverhead"),
     ("Workload: bulk", "Bulk"),
     ("Workload: constant_rate", "ConstantRate"),
     ("Workload: replicate", "Replicate"),
@@ -84,6 +85,7 @@ _SECTIONS = [
     ("[[lightpath]]", "Lightpath"),
     ("[hosts]", "Hosts"),
     ("[measure]", "Measure"),
+    ("Window of a measurement", "Window"),
 ]
 #: Models that another section covers: [defaults] takes a flow's keys.
 _ELSEWHERE = {"FlowSettings": "[[flow]]"}

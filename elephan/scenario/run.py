@@ -10,7 +10,7 @@ from pydantic import PlainValidator, WithJsonSchema, model_validator
 from elephan.scenario.line import Loss
 from elephan.scenario.mitigation import Mitigations, conflict
 from elephan.scenario.problem import wrong
-from elephan.scenario.quantity import U64_MAX, Load, PositiveSpan, Rate, Span, Whole, parse_size, parse_span
+from elephan.scenario.quantity import U32_MAX, U64_MAX, Load, PositiveSpan, Rate, Span, Whole, parse_size, parse_span
 from elephan.scenario.table import Name, Table, one_of, setting
 
 REPETITIONS_MAX = 100_000
@@ -44,8 +44,28 @@ def _series(value: Any) -> int | None:
     return span
 
 
+class Window(Table):
+    """Interval of the run with metrics of its own: goodput, drops, retransmissions, window reductions, mean window."""
+
+    name: Name = setting(examples=["after-move"])
+    """Unique name."""
+    from_: Span = setting(alias="from", examples=["60s"])
+    """Beginning, since the start of the run, or since `event`."""
+    to: PositiveSpan = setting(examples=["61s"])
+    """End, likewise."""
+    event: Annotated[int, Whole(0, U32_MAX)] | None = setting(None, examples=[0])
+    """Event from which the times count, by its place in the file, from 0: that of its move, if it moves something.
+    When absent: the start of the run."""
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Window:
+        if self.to <= self.from_:
+            raise wrong("a time after from", "to")
+        return self
+
+
 class Measure(Table):
-    """Series, warm-up and capture."""
+    """Series, warm-up, windows and capture."""
 
     series: Annotated[
         int | None, PlainValidator(_series), WithJsonSchema({"type": ["string", "boolean"], "x-type": "time or false"})
@@ -54,6 +74,8 @@ class Measure(Table):
     warmup: Span = setting("0s", examples=["5s"])
     """Start that goodput, shares, latency, lag and data at risk leave out; its messages have metrics `startup_...`.
     Counters are of the whole run."""
+    windows: list[Window] = setting([], examples=[[{"name": "after-move", "from": "60s", "to": "61s"}]])
+    """Intervals with metrics of their own."""
     pcap_node: Name | None = setting(None, examples=["left"])
     """Node whose packets `--pcap FILE` takes. When absent: the first flow's sender."""
     pcap_packets: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[100000])
@@ -167,14 +189,17 @@ class Background(Table):
 
 
 class FlowReaches(Table):
-    """A flow first reaches a rate."""
+    """A flow first reaches a rate, or with `settled` has kept it for a time without a retransmission."""
 
     flow: str = setting(examples=["backup", "backup.2"])
     """A flow, or one of its connections."""
-    reaches: Rate = setting(examples=["900Mbit/s"])
-    """Delivered payload per second."""
+    reaches: Load = setting(examples=["900Mbit/s", "95%"])
+    """Delivered payload per second; a share is of the slowest line of the flow's first path, as metric `line_share`."""
     over: PositiveSpan = setting("100ms", examples=["1s"])
-    """Time of the average."""
+    """Time of an average: the flow is looked at so often."""
+    settled: Span = setting("0s", examples=["30s"])
+    """Time for which every average reaches the rate, and the flow sends nothing again. One that fails, or a
+    retransmission, starts it anew."""
 
 
 def _names(value: Any) -> list[str]:
@@ -193,12 +218,18 @@ _ACTIONS = ("bandwidth", "rtt", "delay", "loss", "link_down", "link_up", "backgr
 
 
 class Event(Table):
-    """A change `at` a time, or `when` a flow first reaches a rate. A link's name ("path" in the short form) means both
-    directions (for loss: forward); NAME.forward or NAME.reverse one."""
+    """A change `at` a time, or `when` a flow first reaches a rate, or has kept it for a time. A link's name ("path" in
+    the short form) means both directions (for loss: forward); NAME.forward or NAME.reverse one."""
 
     at: Span | None = setting(None, examples=["10s"])
     """Its time."""
-    when: FlowReaches | None = setting(None, examples=[{"flow": "backup", "reaches": "900Mbit/s"}])
+    when: FlowReaches | None = setting(
+        None,
+        examples=[
+            {"flow": "backup", "reaches": "900Mbit/s"},
+            {"flow": "backup", "reaches": "95%", "settled": "30s"},
+        ],
+    )
     """Its time, by a flow's rate."""
     link: _Names | None = setting(None, examples=["path", "r1-r2.reverse"])
     """Links that `bandwidth`, `delay` and `loss` change. When absent: the path, or the only link."""

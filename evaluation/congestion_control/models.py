@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from elephan.loss_response.cycles import Cycle, aimd, bic, compound, cubic, htcp
+from elephan.loss_response.cycles import Cycle, aimd, bic, bic_of_linux, compound, cubic, htcp
 from elephan.loss_response.published import RESPONSES
 
 MODELS: dict[str, Callable[..., Cycle]] = {
     "aimd": aimd,
     "cubic": cubic,
     "bic": bic,
+    "bic_of_linux": bic_of_linux,
     "htcp": htcp,
     "compound": compound,
 }

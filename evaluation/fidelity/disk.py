@@ -55,7 +55,9 @@ class Validation:
 VALIDATIONS = (
     Validation("Cheetah 9LP", CHEETAH, "disk/cheetah9LP.trace", 0.107),
     Validation("HP C2247A", "disk/hp_c2247a.parv", "disk/hp_c2247a.trace", 0.090),
+    Validation("HP C2490A", "disk/hp_c2490a.parv", "disk/hp_c2490a.trace", 0.254),
 )
+WEEK_DRIVES = VALIDATIONS[:2]
 
 
 def disk_of(data: Path, validation: Validation) -> str:
@@ -73,29 +75,39 @@ def require(data: Path) -> None:
 
 
 def validated(data: Path) -> str:
-    """Return the table of the drives whose requests were measured."""
-    found = [validate(data / one.trace, disk_of(data, one)) for one in VALIDATIONS]
-    rows = [
-        ["requests", *(count(one["requests"]) for one in found)],
-        ["mean service time, simulated, ms", *(_ms(one["simulated_ns"], 3) for one in found)],
-        ["the same, measured, ms", *(_ms(one["measured_ns"], 3) for one in found)],
-        ["demerit figure, all requests, ms", *(_ms(one["demerit_ns"], 4) for one in found)],
-        ["the same in classes of 1 %, as DiskSim's `rms`, ms", *(_ms(one["disksim_rms_ns"], 4) for one in found)],
-        ["DiskSim's own, by that program, ms", *(f"{one.disksim_ms:.3f}" for one in VALIDATIONS)],
-    ]
-    return table(["", *(one.name for one in VALIDATIONS)], rows)
+    """Return the table of the drives whose requests were measured, one a row."""
+    rows = []
+    for one in VALIDATIONS:
+        found = validate(data / one.trace, disk_of(data, one))
+        figures = [_ms(found[key], 4) for key in ("demerit_ns", "disksim_rms_ns")]
+        off = found["disksim_rms_ns"] / 1e6 / one.disksim_ms - 1
+        means = [_ms(found[key], 3) for key in ("simulated_ns", "measured_ns")]
+        rows.append([one.name, count(found["requests"]), *means, *figures, f"{one.disksim_ms:.3f}", f"{off:+.1%}"])
+    return table(HEADS, rows)
+
+
+HEADS = [
+    "drive",
+    "requests",
+    "mean, simulated, ms",
+    "mean, measured, ms",
+    "demerit, all requests, ms",
+    "in classes of 1 %, ms",
+    "DiskSim's own, ms",
+    "difference",
+]
 
 
 def week(data: Path) -> str:
     """Return the table of the week on both drives, and what decides."""
     rows, found = [], {}
-    for drive in VALIDATIONS:
+    for drive in WEEK_DRIVES:
         for order in ORDERS:
             one = found[drive.name, order] = replay(data / WEEK, disk_of(data, drive), scheduler=order)
             times = [one[kind][f"{time}_mean_ns"] for kind, time in COLUMNS]
             rows.append([drive.name, order, *(_ms(value, 1) for value in times)])
-    first = found[VALIDATIONS[0].name, ORDERS[0]]
-    about = [describe(disk_of(data, drive)) for drive in VALIDATIONS]
+    first = found[WEEK_DRIVES[0].name, ORDERS[0]]
+    about = [describe(disk_of(data, drive)) for drive in WEEK_DRIVES]
     turns = " and ".join(f"{one['rpm']:,}" for one in about)
     ends = " and ".join("in the buffer" if one["write_back"] else "on the medium" for one in about)
     said = (

@@ -76,6 +76,38 @@ and 48 for reno, which is not explained.
 ## ns-2
 
 {ns2}
+
+### Lost packets, segment by segment
+
+One flow of 100 segments of 1000 B over 10 Mbit/s and 100 ms, window 20, an ACK for each segment, initial window 2,
+least RTO 1 s; twelve patterns of lost packets: none, one, two, three and four apart, bursts of two, six and ten, the
+first, the last, one with its first copy, and with two copies. `python -m evaluation.fidelity.eras --write` recorded
+ns-2 on 2026-11-26; every test run compares, and `cargo test -p tcp --test tcp-tests senders_of -- --nocapture` prints
+it. Patterns in which both send the same segments in the same order, and by how much their ends are apart:
+
+| agent | elephan | alike | median | most |
+| --- | --- | ---: | ---: | ---: |
+| FullTcp | `recovery = "reno"`, `limited_transmit = false` | 12 of 12 | 2 ms | 103 ms |
+| FullTcp/Sack | `"sack"`, `lost_retransmissions = "never"`, `limited_transmit = false` | 12 of 12 | 3 ms | 299 ms |
+| Reno | `"reno"` | 10 of 12 | 2 ms | 2102 ms |
+| Newreno | `"newreno"` | 9 of 12 | 2 ms | 2102 ms |
+| Sack1 | `"sack"`, `lost_retransmissions = "never"` | 11 of 12 | 2 ms | 2903 ms |
+| Linux | `"sack"`, `lost_retransmissions = "repeatedly"` | 5 of 12 | 101 ms | 800 ms |
+
+All with `count = "acks"` and `cwnd_validation = false`. The differences:
+
+- **Up to a round trip of 100 ms after a time-out**: ns-2 adds 1/W to a real W, which takes half an ACK more for each
+  segment than Linux's count of ACKs.
+- **The first segment lost** (Reno, Newreno, Sack1): their first RTO is 3 s, the endpoint's 1 s (RFC 6298). Linux, and
+  the endpoint, take the first ACK after the handshake for a window update and no duplicate.
+- **Ten of a window lost** (Sack1, FullTcp/Sack): their pipe counts lost packets as in flight (Fall and Floyd 1996), RFC
+  6675's does not.
+- **A copy lost, two copies lost**: up to three round trips; growth from two segments on, and the RTO, which was not
+  taken apart.
+- **Four apart** (Reno): its `send_one` sends a segment more at a duplicate ACK after a time-out, too.
+- **Three and four apart** (Newreno): it deflates its window at a partial ACK and sends new data a round trip later.
+- **Linux**: it halves its rate over a round trip (`next_pkts_in_flight_`), the endpoint its window at once. `minrto_`
+  does not hold for it.
 """
 
 

@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from elephan.congestion_control import congestion_controls, header
+from elephan.cli.cc_text import described, with_unit
+from elephan.congestion_control import congestion_controls, find, header
 from elephan.congestion_control.verifier_messages import explained
 from elephan.loss_response.curves import after_loss, mean_window
 from elephan.loss_response.published import RESPONSES
@@ -63,6 +64,23 @@ def test_every_built_in_cc_says_what_it_is_and_where_it_runs(cc) -> None:  # typ
     # In Linux 6.10 cong_control took the arguments that it has here.
     if "cong_control" in cc.hooks and "as BPF" in cc.kernel:
         assert "6.10" in cc.kernel
+
+
+def test_a_default_that_a_variant_decides_is_no_number() -> None:
+    bic = find("bic")
+    beta = next(item for item in bic.parameters if item.name == "beta")
+    assert beta.is_by_variant and beta.text(beta.default) == "by variant" and with_unit(beta) == "by variant"
+    assert {item["name"]: item["default"] for item in described(bic)["parameters"]} == {
+        "variant": 0,
+        "beta": None,
+        "low_window": 14,
+        "max_increment": None,
+        "min_increment": 10,
+        "smooth_part": 20,
+        "delayed_ack": 1,
+        "fast_convergence": 1,
+    }
+    assert bic.as_linux == {"variant": 1} and find("reno").as_linux == {}
 
 
 def answer(log: str, program: str = "hook_cong_avoid") -> dict[str, object]:

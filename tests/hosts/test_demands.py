@@ -72,6 +72,15 @@ def test_a_control_that_an_administrator_has_loaded_is_used(tmp_path: Path) -> N
         demands(tmp_path, flow, sender, facts("right"))
 
 
+def test_the_kernels_own_stands_in_for_the_variant_that_it_is(tmp_path: Path) -> None:
+    lists = {"available": ["reno", "bic"], "allowed": ["reno", "bic"]}
+    sender = facts("left", root=False, congestion_controls=lists)
+    flow = 'congestion_control = { name = "bic", variant = "linux" }\nwindow = "100kB"'
+    assert demands(tmp_path, flow, sender, facts("right")).flows[0]["congestion_control"] == "bic"
+    with pytest.raises(InputError, match="sudo elephan kernel load bic"):
+        demands(tmp_path, 'congestion_control = "bic"\nwindow = "100kB"', sender, facts("right"))
+
+
 def test_bbr_on_a_kernel_that_takes_none_by_bpf_is_the_kernels_own(tmp_path: Path) -> None:
     found = demands(tmp_path, 'congestion_control = "bbr"', facts("left", kernel="6.1.0-18-amd64"), facts("right"))
     assert found.flows[0]["congestion_control"] == "bbr" and not found.controls

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html import unescape
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -106,13 +108,23 @@ def test_every_claim_is_in_the_readme_and_the_paper_in_the_documents(paper_id: s
     assert f"../evaluation/papers/{paper_id}/README.md" in (root / "docs" / "howto" / "papers.md").read_text()
 
 
+def in_order(orders: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return numbers with which all orders hold: each is above those before it in any order."""
+    places = {name: 0.0 for order in orders for name in order}
+    for _ in places:
+        for left, right in (pair for order in orders for pair in pairwise(order)):
+            places[right] = max(places[right], places[left] + 1)
+    return places
+
+
 @pytest.mark.parametrize("paper_id", IDS)
 def test_the_page_names_commands_of_this_paper_and_what_orders_rest_on(paper_id: str) -> None:
     paper = find(paper_id)
     claims = [claim for claim in paper.claims if claim.runs]
     measured = [
         {item.name: item.paper for item in claim.value}
-        | {name: float(place) for order in claim.order for place, name in enumerate(order.rising)}
+        | in_order([order.rising for order in claim.order])
+        | {item.name: 1.0 for item in claim.region}
         for claim in claims
     ]
     judged = [judge(claim, found) for claim, found in zip(claims, measured, strict=True)]

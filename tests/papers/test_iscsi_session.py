@@ -2,75 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import elephan
+from elephan.api import load
 from elephan.papers.catalogue import find, folder
 from elephan.papers.evaluation import names_of
+from elephan.papers.spread import Measured, Spread
 from elephan.papers.verdict import Verdict, judge
-from evaluation.papers.iscsi import fairness
-from evaluation.papers.iscsi.assumptions import AS_FIGURE, CHANGES, change_of
-from evaluation.papers.iscsi.connections import best_at
-from evaluation.papers.iscsi.fairness import SETTLED_S, Sharing
-from evaluation.papers.iscsi.session import connections_of, curves, furthest_from_one, throughput
+from evaluation.papers.iscsi.burst import by_burst
+from evaluation.papers.iscsi.cells import Cell, crossed, one_at_a_time
+from evaluation.papers.iscsi.connections import best_at, losses, throughputs
+from evaluation.papers.iscsi.fairness import SETTLED_S, Sharing, autocorrelation, shared
+from evaluation.papers.iscsi.hypotheses import CONNECTIONS, page, settings_of
+from evaluation.papers.iscsi.session import CCS, connections_of, curves, furthest_from_one, throughput
+
+ISCSI = folder() / "iscsi"
+FIGURES = ("fig7.toml", "fig10.toml", "fig11-13.toml")
 
 
-def test_best_counts_the_points_beyond_one_connection_within_one_percent() -> None:
-    flat = dict.fromkeys(range(1, 11), 10.0)
-    assert best_at({"htcp": flat, "reno": {**flat, 1: 11.0, 2: 10.05, 3: 10.2}}, "htcp") == 8
+def test_all_simulated_figures_have_one_set_up() -> None:
+    scenarios = [tomllib.loads((ISCSI / file).read_text()) for file in FIGURES]
+    for key in ("path", "defaults"):
+        assert all(one[key] == scenarios[0][key] for one in scenarios)
+    assert all(one["flow"][0]["workload"] == scenarios[0]["flow"][0]["workload"] for one in scenarios)
+    assert [one["run"]["repetitions"] for one in scenarios] == [5, 5, 5]
 
 
-def test_the_ratio_that_is_furthest_from_one_may_be_below_it() -> None:
-    assert furthest_from_one({5: 9.0, 6: 10.5}, {5: 10.0, 6: 10.0}, (5, 6)) == pytest.approx(0.9)
+def test_best_counts_the_points_beyond_one_connection_where_ranges_are_apart() -> None:
+    flat = dict.fromkeys((1, 2, 5, 10), Spread((10.0, 10.4)))
+    others = {"reno": {**flat, 2: Spread((9.0, 9.9)), 5: Spread((9.0, 10.0)), 10: Spread((11.0, 12.0))}}
+    assert best_at({"htcp": flat, **others}, "htcp") == pytest.approx(1 / 3)
 
 
-def test_a_lead_changes_when_the_larger_window_is_the_others() -> None:
-    time_s = np.arange(1.0, 401.0)
-    swinging = 100 + 50 * np.sign(np.sin((time_s - 60 - SETTLED_S) / 60 * np.pi))
-    found = Sharing(None, time_s, swinging, np.full(400, 100.0), (60.0, 400.0))  # type: ignore[arg-type]
-    # 300 s in halves of 60 s.
-    assert found.changes == 4
-    double = Sharing(None, time_s, np.full(400, 120.0), np.full(400, 60.0), (60.0, 400.0))  # type: ignore[arg-type]
-    assert double.imbalance == 2
+def test_the_ratio_that_is_furthest_from_one_may_be_below_it_and_is_a_median() -> None:
+    numerator = {5: Spread((9.0, 9.0, 20.0)), 6: Spread((10.5, 10.5, 10.5))}
+    denominator = dict.fromkeys((5, 6), Spread((10.0, 10.0, 10.0)))
+    assert furthest_from_one(numerator, denominator, (5, 6)) == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize(("claim", "words"), [("iscsi.fig7", CHANGES), ("iscsi.fig11-13", fairness.CHANGES)])
-def test_every_change_that_the_claim_names_has_its_words(claim: str, words: Mapping[str, str]) -> None:
-    keys = [f"{key}=" for runs in find("iscsi").claim(claim).runs for key in list(runs.set)[:1]]
-    assert all(any(key in known for known in words) for key in keys)
+def alone(values: Sequence[float]) -> dict[str, dict[int, Spread]]:
+    """Curves that are the same at every number of connections but for a connection's worth."""
+    of_all = zip(CCS, values, strict=True)
+    return {cc: {n: Spread((value + n, value + n + 0.1)) for n in CONNECTIONS} for cc, value in of_all}
 
 
-def test_a_sessions_throughput_is_that_of_both_ways() -> None:
+def test_the_claims_name_what_the_readers_measure() -> None:
+    claims = {claim.id: claim for claim in find("iscsi").claims}
+    found = alone((1, 2, 3, 2, 2))
+    assert not names_of(claims["iscsi.fig7"], throughputs(found))
+    assert not names_of(claims["iscsi.fig8"], losses(found))
+    bursts = {cc: {kib * 1024: Spread((1.0,)) for kib in (4, 16, 64, 256, 1024, 4096)} for cc in CCS}
+    assert not names_of(claims["iscsi.fig9-10"], by_burst(bursts))
+    runs = {cc: [windows(np.full(600, 100.0), np.full(600, 90.0))] for cc in ("reno", "htcp", "bic")}
+    assert not names_of(claims["iscsi.fig11-13"], shared(runs))
+
+
+def test_figures_7_and_8_as_the_paper_has_them_are_reproduced_and_not_when_ranges_overlap() -> None:
+    claims = {claim.id: claim for claim in find("iscsi").claims}
+    drops = {cc: [value, value + 1] for cc, value in zip(CCS, (1.0, 3.0, 5.0, 20.0, 20.0), strict=True)}
+    drops["most_of_three_twice"] = [10.0, 12.0]
+    assert judge(claims["iscsi.fig8"], drops).verdict is Verdict.REPRODUCED
+    assert judge(claims["iscsi.fig8"], {**drops, "bic": [3.0, 5.5]}).verdict is Verdict.NOT_DECIDED
+    assert judge(claims["iscsi.fig8"], {**drops, "scalable": [2.0, 5.5]}).verdict is Verdict.DIFFERS
+    assert losses(alone((1, 3, 5, 20, 20)))["most_of_three_twice"] == pytest.approx((2 * 9.5, 2 * 9.6))
+
+
+def windows(session: np.ndarray, ftp: np.ndarray) -> Sharing:
+    time_s = np.arange(1.0, len(session) + 1)
+    return Sharing(None, time_s, session, ftp, (60.0, 400.0))  # type: ignore[arg-type]
+
+
+def test_autocorrelation_of_a_sine_is_its_cosine_at_half_a_period_and_of_a_constant_none() -> None:
+    found = autocorrelation(np.sin(np.arange(400) / 40 * 2 * np.pi))
+    assert found[0] == 1 and found[20] == pytest.approx(-1, abs=0.06) and found[40] == pytest.approx(1, abs=0.11)
+    assert not autocorrelation(np.full(30, 0.5)).any()
+
+
+def test_shares_alternate_where_they_last_and_turn() -> None:
+    time_s = np.arange(1.0, 601.0)
+    ftp = np.full(600, 100.0)
+    swinging = windows(100 + 50 * np.sign(np.sin((time_s - 60 - SETTLED_S) / 60 * np.pi)), ftp)
+    # 300 s in halves of 60 s: four turns.
+    assert swinging.changes == 4
+    assert min(swinging.alternation, swinging.persistence) > swinging.chance == pytest.approx(0.358, abs=0.001)
+    # Independent draws: a share of 10 s says nothing of the next.
+    noise = windows(100 + np.repeat(np.random.default_rng(1).normal(0, 20, 60), 10), ftp)
+    assert noise.persistence < noise.chance
+    # A share that moves once and stays does not come back: no turn within half of the time.
+    steady = windows(np.full(600, 120.0), np.full(600, 60.0))
+    assert (steady.imbalance, steady.alternation, steady.persistence) == (2, 0, 0)
+
+
+def test_a_sessions_throughput_is_that_of_both_ways_and_differs_between_seeds() -> None:
     changes = {
         "run.duration": "6s",
+        "run.repetitions": 2,
         "path.queue": "1bdp",
-        "flow.workload.queue_depth": 64,
-        "flow.workload.source.size": "64KiB",
-        "flow.workload.disk": "none",
-        "flow.workload.disks": 1,
-        "sweep.flow.congestion_control": '["reno"]',
-        "sweep.flow.connections": "[1, 4]",
+        "defaults.recovery": "sack",
+        "flow.session.workload.queue_depth": 64,
+        "flow.session.workload.source.size": "64KiB",
+        "sweep.flow.session.congestion_control": '["reno"]',
+        "sweep.flow.session.connections": "[1, 4]",
     }
-    records = elephan.run(folder() / "iscsi" / "assumptions.toml", changes, store="none")
-    assert all(change_of(record) != AS_FIGURE for record in records)
+    records = elephan.run(ISCSI / "fig7.toml", changes, store="none")
     carried = curves(list(records), connections_of, throughput)["reno"]
     # The line carries less than 12.5 MB/s in each direction.
-    assert 12.5 < carried[1] < 25
-    assert 12.5 < carried[4] < 25
+    assert all(6 < one.low < one.high < 25 for one in carried.values())
 
 
 def test_a_session_and_an_ftp_flow_have_their_windows_told_apart(tmp_path: Path) -> None:
     changes = {
         "run.duration": "4s",
+        "run.repetitions": 1,
         "flow.ftp.start": "1s",
         "flow.ftp.stop": "3s",
         "sweep.flow.*.congestion_control": '["reno"]',
     }
-    results = elephan.run(folder() / "iscsi" / "fig11-13.toml", changes, store=str(tmp_path / "store.sqlite"))
+    results = elephan.run(ISCSI / "fig11-13.toml", changes, store=str(tmp_path / "store.sqlite"))
     (record,) = results
     found = Sharing.of(record, results.series_of(record))
     assert found.both_s == (1.0, 3.0)
@@ -78,10 +132,38 @@ def test_a_session_and_an_ftp_flow_have_their_windows_told_apart(tmp_path: Path)
     assert found.ftp[found.time_s > 1.5].max() > 2
 
 
-def test_the_verdict_on_fairness_wants_htcp_to_be_the_unfair_one() -> None:
+def test_the_verdict_on_fairness_wants_htcp_to_be_the_unfair_one_and_the_others_to_alternate() -> None:
     claim = find("iscsi").claim("iscsi.fig11-13")
-    paper = {item.name: item.paper for item in claim.value}
-    fair = {**paper, "bic_imbalance": 1.1, "reno_imbalance": 1.1}
-    assert not names_of(claim, {**fair, "htcp_imbalance": 2.0})
+    fair: dict[str, Measured] = {item.name: item.paper for item in claim.value}
+    fair |= {"bic_imbalance": 1.1, "reno_imbalance": 1.1, "chance": 0.36, "reno_session_late": 90, "reno_ftp_late": 110}
+    fair |= {f"{cc}_{what}": 0.6 for cc in ("reno", "bic") for what in ("alternation", "persistence")}
+    fair |= {f"{cc}_session": 100 for cc in ("reno", "bic")} | {f"{cc}_after": 250 for cc in ("reno", "bic")}
     assert judge(claim, {**fair, "htcp_imbalance": 2.0}).verdict is Verdict.REPRODUCED
     assert judge(claim, {**fair, "htcp_imbalance": 1.05}).verdict is Verdict.DIFFERS
+    assert judge(claim, {**fair, "htcp_imbalance": 2.0, "bic_alternation": 0.2}).verdict is Verdict.DIFFERS
+
+
+def test_every_set_up_of_the_hypotheses_is_a_scenario_that_can_run() -> None:
+    cells = [*one_at_a_time(), *crossed()]
+    assert len({cell.name for cell in cells}) == len(cells) and len(cells) > 80
+    for cell in one_at_a_time():
+        for file in cell.figures:
+            for settings in settings_of(cell, file):
+                assert len(load(ISCSI / file, settings).points()) >= 15
+
+
+def test_depth_per_connection_follows_the_connections() -> None:
+    cell = Cell("each", {"flow.ftp.from": "right"}, {"bic": "beta = 0.8"}, depth_each=8)
+    key = "flow.session.workload.queue_depth"
+    assert [one[key] for one in settings_of(cell, "fig7.toml")] == [8, 16, 40, 80]
+    ((session,), (beside,)) = (list(settings_of(cell, file)) for file in ("fig10.toml", "fig11-13.toml"))
+    assert (session[key], beside[key]) == (40, 8) and "flow.ftp.from" in beside and "flow.ftp.from" not in session
+    assert '{ name = "bic", beta = 0.8 }' in session["sweep.flow.session.congestion_control"]
+
+
+def test_the_page_of_hypotheses_has_a_row_per_set_up_and_a_column_per_statement() -> None:
+    numbers: Mapping[str, Sequence[float]] = {f"{cc}_{n}": [1.0, 2.0] for cc in CCS for n in CONNECTIONS}
+    one = {"statements": {"a < b": "holds", "b < c": "not decided"}, "numbers": {**numbers, "htcp_1": [4.0, 5.0]}}
+    text = page({"as it is": {"set-up": {}, "done": {"fig7.toml": "2026-11-26"}, "claims": {"iscsi.fig7": one}}})
+    assert "| set-up | 1 | 2 | best with 1, MB/s" in text and "2. b < c" in text
+    assert "| as it is | yes | open | H-TCP 4.50 | all 1.50 | all 1.50 | all 1.50 |" in text

@@ -7,7 +7,7 @@ import pytest
 
 import elephan
 from elephan.errors import InputError
-from elephan.papers.claims import Claim, Order, Reference, Value, read
+from elephan.papers.claims import Claim, Order, Reference, Region, Value, read
 from elephan.papers.console import our_number, our_order
 from elephan.papers.evaluation import all_over_repetitions, over_repetitions
 from elephan.papers.spread import Measured
@@ -187,3 +187,20 @@ def test_quantities_are_read_once_per_repetition_in_the_order_of_seeds(tmp_path:
 def test_a_reference_may_have_a_number_per_repetition() -> None:
     found = Reference(id="r", label="r", provenance="here", unit="MB/s", value={"a": 1.5, "b": [1.0, 4.0, 2.0]})
     assert (found.median("a"), found.median("b")) == (1.5, 2.0)
+
+
+def test_a_statement_that_holds_in_a_part_of_the_set_ups_depends() -> None:
+    region = Region(name="above", label="9 times", on=("the queue", "the burst"))
+    order = Order(label="small < large", rising=("small", "large"))
+    some = Claim(id="x.y", title="t", text="t", source="s", region=(region,), order=(order,))
+    in_order = {"small": 1.0, "large": 2.0}
+    for share, verdict in ((1.0, Verdict.REPRODUCED), (0.6, Verdict.DEPENDS), (0.0, Verdict.DIFFERS)):
+        assert judge(some, in_order | {"above": share}).verdict is verdict
+    said = judge(some, in_order | {"above": 0.6}).because
+    assert said == "the order holds; 9 times: in 60 % of the set-ups, by the queue, the burst"
+    broken = {"small": 2.0, "large": 1.0, "above": 0.6}
+    assert judge(some, broken).verdict is Verdict.DIFFERS, "a broken order weighs more"
+    alone = Claim(id="x.y", title="t", text="t", source="s", region=(region,))
+    assert judge(alone, {"above": 0.6}).verdict is Verdict.DEPENDS
+    with pytest.raises(KeyError, match="above was not measured"):
+        judge(alone, {})

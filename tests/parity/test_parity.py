@@ -32,11 +32,16 @@ CORNERS: list[tuple[str, dict[str, int]]] = [
     ("storage_friendly", {"reduction": 500_000, "congestion_avoidance": 0}),
     ("storage_friendly", {"reduction": 900_000, "congestion_avoidance": 0, "cap": 3}),
     ("cubic", {"variant": 1}),
+    ("bic", {"variant": 1}),
+    ("bic", {"variant": 2, "delayed_ack": 0}),
+    ("highspeed", {"variant": 1}),
+    ("scalable", {"variant": 1}),
+    ("scalable", {"variant": 2}),
     ("htcp", {"adaptive_backoff": 0, "rtt_scaling": 0}),
     ("bbr", {"policer": 0, "aggregation": 0, "min_rtt_window": 500}),
     ("vegas", {"alpha": 30, "beta": 60}),
 ]
-"""The paper's corners (the fourth is the default), CUBIC of 2005, and others whose defaults hide a branch."""
+"""The paper's corners (the fourth is the default), variants, and others whose defaults hide a branch."""
 
 LOST = "{ packets = [200] }"
 """One packet on its way to the far end: the first is the SYN."""

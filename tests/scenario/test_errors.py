@@ -440,6 +440,8 @@ CC_PARAMETERS = [
     ("{ name = 'cubic', hystart_ack_delta = '2s' }", 'hystart_ack_delta = "2s": a whole number from 1 to 1000000 us'),
     ("{ name = 'cubic', hystart = '+' }", 'hystart = "+": one of "off", "classic", "++": leave slow start'),
     ("{ name = 'cubic', variant = 2.2 }", 'variant = 2.2: one of "2.3", "2.1": growth as of this version'),
+    ("{ name = 'bic', variant = '2.6' }", 'variant = "2.6": one of "published", "linux", "linux-2.6.22": growth and'),
+    ("{ name = 'bic', beta = -1 }", "beta = -1: a number from 1/2 to 0.9902"),
     ("{ name = 'cubic', variant = true }", 'variant = true: one of "2.3", "2.1": '),
     ("{ name = 'reno', beta = 1 }", "beta = 1: unknown parameter of reno; there is none"),
     ("{ name = 'cubic', beta = [] }", 'beta = []: a number, a fraction such as "1/8", or true or false'),

@@ -36,6 +36,7 @@ RARE = [
     [f"flow.workload={POSTMARK}"],
     [f"flow.workload={PARETO}"],
     ['flow.workload={ kind = "bulk", bytes = "100GB" }', "run.duration=1h"],
+    ["flow.send_overhead=1ms"],
 ]
 """Changes of the base that no example has and none is drawn with."""
 
@@ -48,9 +49,14 @@ from = "a"
 to = "d"
 rate = "10%"
 [[event]]
-when = { flow = "one", reaches = "1Mbit/s" }
+when = { flow = "one", reaches = "1Mbit/s", settled = "1s" }
 move = "cross"
 route = ["a", "b", "d"]
+[[measure.windows]]
+name = "after-move"
+event = 0
+from = "0s"
+to = "1s"
 """
 )
 

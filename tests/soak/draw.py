@@ -33,6 +33,9 @@ COPIES_EVERY = 11
 HOSTS_EVERY = 3
 """One seed in so many names two hosts."""
 
+WINDOWS_EVERY = 13
+"""One seed in so many has windows of the measurement, and a wait for a flow whose sender takes its time."""
+
 
 def drawn(seed: int) -> str:
     """Return the scenario of a seed as TOML."""
@@ -95,8 +98,27 @@ def scenario(rng: random.Random, seed: int) -> Table:
         copied(random.Random(seed), top["flow"])
     if seed % LINES_EVERY == 0:
         lined(random.Random(seed), top)
+    if seed % WINDOWS_EVERY == 0:
+        windowed(random.Random(seed), top, duration, links)
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
+
+
+def windowed(rng: random.Random, top: Table, duration: int, links: list[str]) -> None:
+    """Add windows of the measurement, a sender that takes time for each packet, and an event that waits for it."""
+    elastic = [one for one in top["flow"] if one["workload"]["kind"] != "short_flows"]
+    if not elastic:
+        return
+    waiting = rng.choice(elastic)
+    waiting["send_overhead"] = {"scale": f"{rng.randint(1, 500)}us", "distribution": rng.choice(["uniform", "normal"])}
+    windows = [{"name": "early", "from": "0s", "to": f"{max(1, duration // 3)}ms"}]
+    if top["event"]:
+        left = duration - int(top["event"][0]["at"][:-2])
+        windows.append({"name": "wake", "event": 0, "from": "0s", "to": f"{left}ms"})
+    top["measure"]["windows"] = windows
+    if waiting.get("connections", 1) == 1 and waiting["workload"]["kind"] == "bulk":
+        when = {"flow": waiting["name"], "reaches": rng.choice(["10%", "2Mbit/s"]), "settled": f"{duration // 4}ms"}
+        top["event"].append({"when": when, "link_down": rng.choice(links)})
 
 
 def controls() -> list[str]:

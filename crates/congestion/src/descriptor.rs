@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// `CC_ABI_VERSION` of definitions.h.
 const ABI_VERSION: u32 = 3;
 
+/// `CC_BY_VARIANT` of definitions.h.
+const BY_VARIANT: i64 = -1;
+
 /// `CC_NEEDS_ECN` of definitions.h.
 const NEEDS_ECN: u32 = 2;
 
@@ -79,7 +82,7 @@ pub struct ParamDesc {
     pub name: String,
     /// Unit; "1" for a plain number or a share.
     pub unit: String,
-    /// Value when the scenario gives none.
+    /// Value when the scenario gives none; see [`ParamDesc::is_by_variant`].
     pub default: i64,
     /// Least value allowed.
     pub min: i64,
@@ -101,8 +104,16 @@ impl ParamDesc {
         }
     }
 
+    /// Without a value of the user's, the algorithm's variant decides: the default is then below the least value.
+    pub fn is_by_variant(&self) -> bool {
+        self.default == BY_VARIANT && self.default < self.min
+    }
+
     /// `value` as a user writes it: a choice by its name, else `value / scale` in decimal, exact up to 12 places.
     pub fn text(&self, value: i64) -> String {
+        if value == self.default && self.is_by_variant() {
+            return "by variant".to_owned();
+        }
         if let Some(name) = usize::try_from(value).ok().and_then(|i| self.choices().get(i).copied()) {
             return name.to_owned();
         }
@@ -177,10 +188,10 @@ impl Algorithm {
             let p = unsafe { &*raw.params.add(i) };
             let (default, min, max, scale) = (p.initial, p.min, p.max, p.scale);
             let name = text(p.name)?;
-            if scale < 1 || !(min..=max).contains(&default) {
-                return Err(format!("parameter {name}: min <= default <= max and scale >= 1"));
-            }
             let param = ParamDesc { name, unit: text(p.unit)?, default, min, max, scale, doc: text(p.doc)? };
+            if scale < 1 || !((min..=max).contains(&default) || param.is_by_variant()) {
+                return Err(format!("parameter {}: min <= default <= max and scale >= 1", param.name));
+            }
             let choices = param.choices().len() as i64;
             if choices > 0 && (min, max, scale) != (0, choices - 1, 1) {
                 return Err(format!(
@@ -338,5 +349,9 @@ mod tests {
         let param = ParamDesc { name, unit: "off|slow|fast".into(), default: 0, min: 0, max: 2, scale: 1, doc };
         assert_eq!(param.choices(), ["off", "slow", "fast"]);
         assert_eq!([0, 1, 2, 3, -1].map(|value| param.text(value)), ["off", "slow", "fast", "3", "-1"]);
+        let param = ParamDesc { default: BY_VARIANT, ..param };
+        assert_eq!([0, BY_VARIANT].map(|value| param.text(value)), ["off", "by variant"]);
+        // A number that may be below zero is no such thing.
+        assert!(!ParamDesc { unit: "1".into(), min: -9, max: 9, ..param }.is_by_variant());
     }
 }

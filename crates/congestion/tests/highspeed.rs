@@ -81,6 +81,13 @@ const TABLE: [(u32, u32); 73] = [
     (94717, 9),
 ];
 
+/// 256 b(w) of Linux's rows, up to 89053.
+const SHARES: [u32; 72] = [
+    128, 112, 104, 98, 93, 89, 86, 83, 81, 78, 76, 74, 72, 71, 69, 68, 66, 65, 64, 62, 61, 60, 59, 58, 57, 56, 55, 54,
+    53, 52, 52, 51, 50, 49, 48, 48, 47, 46, 45, 45, 44, 43, 43, 42, 41, 41, 40, 39, 39, 38, 38, 37, 36, 36, 35, 35, 34,
+    33, 33, 32, 32, 31, 30, 30, 29, 28, 28, 27, 26, 26, 25, 24,
+];
+
 /// In congestion avoidance at `cwnd`.
 fn avoiding(algorithm: &str, cwnd: u32) -> Flow {
     let mut flow = Flow::new(algorithm, &[], cwnd);
@@ -220,4 +227,46 @@ fn the_largest_windows_stay_in_range() {
     assert!(flow.control.sock().snd_cwnd_cnt < 1 << 30);
     let per = (flow.control.sock().private[3] >> 32) as u32;
     near(f64::from(per) / 65536.0, 6.4 * 2f64.powf(32.0 / 5.0) * (2.0 - b) / b, 1e-4);
+}
+
+/// Linux's a(w), as what `w` ACKs add; and 1 - b(w) as it then is.
+fn by_linux(w: u32) -> (u32, u32) {
+    let mut flow = Flow::new("highspeed", &[("variant", 1)], w);
+    flow.control.sock_mut().snd_ssthresh = 2;
+    flow.control.cong_avoid(0, 1);
+    (flow.control.sock().snd_cwnd_cnt, flow.control.ssthresh())
+}
+
+#[test]
+fn linux_takes_the_tables_next_row() {
+    for (i, (w, _)) in TABLE.iter().take(72).enumerate() {
+        let a = i as u32 + 1;
+        let share = SHARES[i];
+        assert_eq!(by_linux(*w), (a, w - ((w * share) >> 8)), "at {w}");
+        let next = (w + 1) - (((w + 1) * SHARES[(i + 1).min(71)]) >> 8);
+        assert_eq!(by_linux(w + 1), ((a + 1).min(72), next), "at {}", w + 1);
+    }
+    assert_eq!(by_linux(1 << 30).0, 72);
+    // Up to 38 segments Reno; half of 3 rounded up, as W - W / 2.
+    assert_eq!([by_linux(3), by_linux(10), by_linux(38)], [(1, 2), (1, 5), (1, 19)]);
+}
+
+#[test]
+fn linux_counts_acks_and_answers_a_loss_by_the_row_that_it_grew_by() {
+    // 10661 segments are row 30: 30 per RTT with an ACK for each, half with delayed ACKs.
+    for (per_ack, grown) in [(1, 30), (2, 15)] {
+        let mut flow = Flow::new("highspeed", &[("variant", 1)], 10_000);
+        flow.control.sock_mut().snd_ssthresh = 2;
+        flow.per_ack = per_ack;
+        flow.round(RTT);
+        assert!((grown - 1..=grown).contains(&(flow.cwnd() - 10_000)), "{}", flow.cwnd());
+    }
+    // The first loss comes out of slow start: the first row's half.
+    let mut flow = Flow::new("highspeed", &[("variant", 1)], 10_000);
+    assert_eq!(flow.control.ssthresh(), 5000);
+    flow.lose(RTT);
+    flow.round(RTT);
+    flow.control.sock_mut().snd_cwnd = 10_000;
+    // 5000 segments are below 5036, row 20: 62/256.
+    assert_eq!(flow.control.ssthresh(), 10_000 - ((10_000 * 62) >> 8));
 }

@@ -108,3 +108,50 @@ fn credit_of_one_regime_is_worth_at_most_a_segment_in_the_other() {
     flow.ack(1, 200_000);
     assert_eq!((flow.cwnd(), flow.control.sock().snd_cwnd_cnt), (11, 1));
 }
+
+#[test]
+fn linux_is_reno_up_to_a_hundred_segments_and_gives_up_an_eighth() {
+    let values = [("variant", 1)];
+    for cwnd in [5, 50, 99] {
+        let (mut ours, mut reno) = (avoiding(&values, cwnd), Flow::new("reno", &[], cwnd));
+        reno.control.sock_mut().snd_ssthresh = 2;
+        ours.round(RTT);
+        reno.round(RTT);
+        assert_eq!(ours.cwnd(), reno.cwnd());
+    }
+    for cwnd in [100, 1000, 34_000_000] {
+        let mut flow = avoiding(&values, cwnd);
+        flow.ack(99, 200_000);
+        assert_eq!(flow.cwnd(), cwnd);
+        flow.ack(1, 200_000);
+        assert_eq!(flow.cwnd(), cwnd + 1);
+    }
+    // W - (W >> 3).
+    for (before, after) in [(1000, 875), (17, 15), (16, 14), (10, 9), (7, 7), (2, 2), (1, 2)] {
+        assert_eq!(avoiding(&values, before).control.ssthresh(), after, "at {before}");
+        assert_eq!(avoiding(&[("variant", 2)], before).control.ssthresh(), after, "at {before}");
+    }
+    // A value given is the variant's no more.
+    assert_eq!(avoiding(&[("variant", 1), ("legacy_window", 16)], 10).control.ssthresh(), 5);
+    let mut faster = avoiding(&[("variant", 1), ("a", 20_000)], 1000);
+    faster.ack(50, 200_000);
+    assert_eq!(faster.cwnd(), 1001);
+}
+
+#[test]
+fn linux_2_6_counts_51_acks() {
+    // 1 / 51 of the window per RTT with an ACK for each segment: 1.96 %; half of that with delayed ACKs.
+    for (per_ack, share) in [(1, 1.0 / 51.0), (2, 0.5 / 51.0)] {
+        let mut flow = avoiding(&[("variant", 2)], 10_000);
+        flow.per_ack = per_ack;
+        flow.round(RTT);
+        near(f64::from(flow.cwnd() - 10_000), 10_000.0 * share, 1.0);
+    }
+    let mut flow = avoiding(&[("variant", 2)], 10);
+    for _ in 0..10 {
+        flow.ack(1, 200_000);
+    }
+    assert_eq!(flow.cwnd(), 10);
+    flow.ack(1, 200_000);
+    assert_eq!(flow.cwnd(), 11);
+}

@@ -6,6 +6,7 @@ use crate::copy_study::CopyStudy;
 use crate::environment::Environment;
 use crate::error::RunError;
 use crate::flow::Flow;
+use crate::mixed_transport::has_udt;
 use crate::node::Node;
 use crate::node_number::EndNodes;
 use crate::packet::Packet;
@@ -14,6 +15,7 @@ use crate::series::FlowSeries;
 use crate::short_flows;
 use crate::transport::TransportMaker;
 use crate::validate::ValidSimulation;
+use crate::windows::Windows;
 use crate::world::{Connections, Nodes, Stripes, Timers, World};
 use sim::{Network, Routes};
 use spec::{FlowSpec, RunSpec};
@@ -46,7 +48,9 @@ pub fn build<M: TransportMaker, N: Node<M::Transport>>(
     let study = CopyStudy::new(run);
     let short_flows = short_flows::members(run);
     let all: Vec<&FlowSpec> = spec.flows.iter().chain(short_flows.iter().map(|(_, flow)| flow)).collect();
-    let timers = Timers::new(spec.events.len(), all.len(), spec.background.len(), study.iter().len() + probes.len());
+    let windows = Windows::new(spec);
+    let probing = study.iter().len() + windows.iter().len() + probes.len();
+    let timers = Timers::new(spec.events.len(), all.len(), spec.background.len(), probing);
     let mut environment = Environment::new(*run, &all, Time::ZERO, timers.numbering());
     let mut routes = Routes::default();
     let mut builder =
@@ -71,11 +75,12 @@ pub fn build<M: TransportMaker, N: Node<M::Transport>>(
         stripes: Stripes(applications.into_stripes()),
         short_flows: short_flows.iter().map(|&(entry, _)| entry).collect(),
         study,
+        windows,
         probes,
         path_test: None,
         flow_series: FlowSeries::default(),
         series_interval: spec.measure.series_interval_ns.map(Span),
-        has_udt: crate::mixed_transport::MixedMaker::is_needed(spec),
+        has_udt: has_udt(spec),
     };
     set_first_timers(spec, &mut world, &mut net);
     Ok((world, net))
@@ -98,7 +103,8 @@ fn set_first_timers<M: TransportMaker, N: Node<M::Transport>>(
         net.set_timer(timers.warmup(), Time(spec.measure.warmup_ns));
     }
     let study = world.study.iter().map(|study| study as &dyn Probe);
-    for (index, probe) in study.chain(world.probes.iter().map(|probe| &**probe)).enumerate() {
+    let windows = world.windows.iter().map(|windows| windows as &dyn Probe);
+    for (index, probe) in study.chain(windows).chain(world.probes.iter().map(|probe| &**probe)).enumerate() {
         net.set_timer(timers.probe(index), probe.poll_timeout());
     }
 }

@@ -56,6 +56,7 @@ pub fn count(run: ValidRun<'_>) -> Result<MeasuredRun, String> {
         flow_series: FlowSeries::default(),
         link_series: LinkSeries::default(),
         event_times: vec![],
+        windows: None,
         window_reductions: vec![],
         short_flows: vec![],
         copy: None,

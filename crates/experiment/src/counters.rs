@@ -48,6 +48,8 @@ pub struct FlowCounters {
     pub fast_retransmits: Option<u64>,
     /// Tail loss probes.
     pub tlp_probes: Option<u64>,
+    /// Times that a loss or ECN-Echo made the control reduce its window.
+    pub cwnd_reductions: Option<u64>,
     /// Reductions taken back.
     pub spurious_recoveries: Option<u64>,
     /// Segments without payload that the receiver sent.
@@ -163,6 +165,32 @@ pub struct ShortFlowsSummary {
     pub completion: Histogram,
 }
 
+/// A connection in a window of the measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowCounters {
+    /// Payload handed to the receiving application, bytes.
+    pub received_bytes: Option<u64>,
+    /// Data segments sent again.
+    pub retransmitted_segments: Option<u64>,
+    /// Packets of either direction lost on the way.
+    pub dropped_packets: Option<u64>,
+    /// Retransmission time-outs.
+    pub timeouts: Option<u64>,
+    /// Times that a loss or ECN-Echo made the control reduce its window.
+    pub cwnd_reductions: Option<u64>,
+    /// Samples of its congestion window: (number, their sum in segments).
+    pub cwnd: (u64, u64),
+}
+
+/// A window of the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeasuredWindow {
+    /// Beginning and end since the run began, which may have ended earlier than the window; None: it did not begin.
+    pub interval: Option<(Time, Time)>,
+    /// In the order of the spec.
+    pub flows: Vec<WindowCounters>,
+}
+
 /// A run.
 pub struct MeasuredRun {
     /// End of the run proper, before the packets in flight drained.
@@ -181,6 +209,8 @@ pub struct MeasuredRun {
     pub link_series: LinkSeries,
     /// Time of each event, in the order of the spec; None: it did not happen.
     pub event_times: Vec<Option<Time>>,
+    /// Windows of the measurement, in the order of the spec; None: they are to be read from the series.
+    pub windows: Option<Vec<MeasuredWindow>>,
     /// In the order of the commands; empty if the backend knows of them only afterwards.
     pub window_reductions: Vec<WindowReduction>,
     /// Of each entry of short flows.

@@ -3,7 +3,7 @@
 
 use crate::background::{Background, BackgroundPacket};
 use crate::counters::{BackgroundCounters, HoldBufferCounters, NetworkCounters};
-use crate::events::{apply_action, EventStep, ScheduledEvent};
+use crate::events::{apply_action, EventStep, FlowProgress, ScheduledEvent};
 use crate::manager::Management;
 use crate::network;
 use crate::routes;
@@ -17,8 +17,8 @@ use units::{Span, Time};
 
 /// The flows' side, as events and the manager see it.
 pub trait Senders<P> {
-    /// Payload bytes that flow `flow` has delivered.
-    fn delivered_bytes(&self, flow: usize) -> u64;
+    /// Progress of flow `flow`.
+    fn progress(&self, flow: usize) -> FlowProgress;
     /// Returns the routes of a flow's packets, from its sender and from its receiver; None if this machine does not run
     /// the flow.
     fn routes(&self, flow: usize) -> Option<[RouteId; 2]>;
@@ -150,7 +150,7 @@ impl Environment {
         senders: &mut impl Senders<P>,
         net: &mut Network<P>,
     ) {
-        match self.events[timer as usize].handle_timer(now, |flow| senders.delivered_bytes(flow)) {
+        match self.events[timer as usize].handle_timer(now, |flow| senders.progress(flow)) {
             EventStep::Command(commands, again) => {
                 for addressed in &commands {
                     senders.command(now, addressed, net);
@@ -252,6 +252,13 @@ impl Environment {
     /// Returns the time of each event since the run began, in the spec's order; None: it did not happen.
     pub fn event_times(&self) -> Vec<Option<Time>> {
         ScheduledEvent::times(&self.events)
+    }
+
+    /// Returns the event of timer `timer` in the spec, and its time in the network's; None: it is no event's, or it has
+    /// not happened.
+    pub fn happened(&self, timer: u32) -> Option<(usize, Time)> {
+        let event = self.events.get(timer as usize)?;
+        Some((event.index, event.happened?))
     }
 
     /// A note for each event that never happened.

@@ -22,12 +22,23 @@ pub struct ScheduledEvent {
     pub happened: Option<Time>,
     /// Start of the run, in the network's time.
     begin: Time,
-    /// Bytes that the watched flow had delivered when the averaging window began.
-    received_before: u64,
+    /// Progress of the watched flow when the averaging window began.
+    before: FlowProgress,
+    /// End of the first of the averaging windows, up to the latest one, that reached the rate without a retransmission.
+    kept_since: Option<Time>,
     /// True if senders have got their commands for the move.
     has_commanded: bool,
     /// Time at which the reduced windows are restored.
     restore_at: Option<Time>,
+}
+
+/// Progress of a flow, as an event sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowProgress {
+    /// Payload delivered, bytes.
+    pub received_bytes: u64,
+    /// Data segments sent again; 0 where that is not known.
+    pub retransmitted_segments: u64,
 }
 
 /// Result of a step of an event.
@@ -61,7 +72,8 @@ impl ScheduledEvent {
                 index,
                 happened: None,
                 begin,
-                received_before: 0,
+                before: FlowProgress::default(),
+                kept_since: None,
                 has_commanded: false,
                 restore_at: None,
             });
@@ -93,8 +105,8 @@ impl ScheduledEvent {
         times
     }
 
-    /// Makes a step of the event; `received` returns the payload bytes that a flow has delivered.
-    pub fn handle_timer(&mut self, now: Time, received: impl Fn(usize) -> u64) -> EventStep {
+    /// Makes a step of the event; `progress` is that of a flow.
+    pub fn handle_timer(&mut self, now: Time, progress: impl Fn(usize) -> FlowProgress) -> EventStep {
         if self.happened.is_some() {
             return match (self.restore_at.take_if(|at| *at <= now), &self.spec.action) {
                 (Some(_), ActionSpec::Move { flows, .. }) => {
@@ -106,13 +118,20 @@ impl ScheduledEvent {
         if self.has_commanded {
             return self.act(now);
         }
-        if let WhenSpec::FlowReaches { flow, rate_bps, window_ns } = self.spec.when {
-            let received = received(flow);
-            let needed = Rate(rate_bps).data_in(Span(window_ns)).0;
-            let got = received - self.received_before;
-            self.received_before = received;
-            if got < needed {
-                return EventStep::Later(now + Span(window_ns.max(1)));
+        if let WhenSpec::FlowReaches { flow, rate_bps, window_ns, settled_ns } = self.spec.when {
+            let window = Span(window_ns.max(1));
+            let progress = progress(flow);
+            let before = std::mem::replace(&mut self.before, progress);
+            let reached = progress.received_bytes - before.received_bytes >= Rate(rate_bps).data_in(Span(window_ns)).0;
+            if settled_ns == 0 {
+                if !reached {
+                    return EventStep::Later(now + window);
+                }
+            } else if !reached || progress.retransmitted_segments != before.retransmitted_segments {
+                self.kept_since = None;
+                return EventStep::Later(now + window);
+            } else if now + window < *self.kept_since.get_or_insert(now) + Span(settled_ns) {
+                return EventStep::Later(now + window);
             }
         }
         if let Some((flows, preparation, lead)) = preparation(&self.spec.action) {

@@ -51,6 +51,7 @@ impl<T: Transport> Flow<T> {
             timeouts: Some(sender.timeouts),
             fast_retransmits: Some(sender.fast_retransmits),
             tlp_probes: of_tcp(sender.tlp_probes),
+            cwnd_reductions: of_tcp(sender.cwnd_reductions),
             spurious_recoveries: of_tcp(sender.spurious_undos()),
             acks: Some(receiver.acks_sent),
             rtt: Rtt {

@@ -45,6 +45,7 @@ mod reconnect;
 mod request_counters;
 mod routes;
 mod run;
+mod send_overhead;
 mod sender_command;
 mod series;
 mod short_flows;
@@ -59,6 +60,7 @@ mod transport;
 mod udt_pool;
 mod udt_transport;
 mod validate;
+mod windows;
 mod workload;
 mod world;
 
@@ -68,11 +70,12 @@ pub use build::{check_trace, Parts};
 pub use capture::Capture;
 pub use copy_study::{CopyResult, Steady};
 pub use counters::{
-    BackgroundCounters, FlowCounters, HoldBufferCounters, MeasuredFlow, MeasuredRun, NetworkCounters, ReverseCounters,
-    Rtt, ShortFlowsSummary, WindowReduction,
+    BackgroundCounters, FlowCounters, HoldBufferCounters, MeasuredFlow, MeasuredRun, MeasuredWindow, NetworkCounters,
+    ReverseCounters, Rtt, ShortFlowsSummary, WindowCounters, WindowReduction,
 };
 pub use environment::{Environment, Numbering, Senders};
 pub use error::RunError;
+pub use events::FlowProgress;
 pub use fc_counters::{CreditStalls, FcCounters};
 pub use fcp_counters::{ExchangeCounters, FcpCounters};
 pub use manager::{ManagerOutcome, Timeline};

@@ -73,7 +73,8 @@ pub fn loss_model(spec: &LossSpec) -> LossModel {
     }
 }
 
-fn jitter_of(spec: &JitterSpec) -> Jitter {
+/// The link crate's form of jitter.
+pub fn jitter_of(spec: &JitterSpec) -> Jitter {
     let JitterSpec { distribution, scale_ns, reordering } = *spec;
     let distribution = match distribution {
         JitterKind::Uniform => JitterDistribution::Uniform,

@@ -1,8 +1,10 @@
-//! A transport that is TCP for some flows and UDT for others. Runs over TCP alone do without it.
+//! A transport that is TCP for some flows and UDT for others, and whose senders may take time for each packet. Runs
+//! over TCP alone do without it.
 
 use crate::capture::Capture;
 use crate::error::RunError;
 use crate::packet::Packet;
+use crate::send_overhead::SendOverhead;
 use crate::sender_command::Preparation;
 use crate::series::SenderSample;
 use crate::tcp_config::Algorithms;
@@ -11,15 +13,31 @@ use crate::transport::{SegmentPool, Transport, TransportMaker};
 use crate::udt_pool::{UdtPool, UdtTemplate};
 use crate::udt_transport::UdtMaker;
 use crate::workload::SendingEnd;
-use spec::{FlowSpec, RunSpec};
+use spec::{FlowSpec, RunSpec, TransportSpec};
 use tcp::{CwndReduction, Stats, Train};
 use units::{Span, Time};
 
 /// An end of a connection over either.
+pub struct MixedEndpoint {
+    end: End,
+    /// None: it sends at once.
+    overhead: Option<Box<SendOverhead<MixedSegment>>>,
+}
+
 #[allow(clippy::large_enum_variant, reason = "a flow has two of them, and they stay where they are")]
-pub enum MixedEndpoint {
+enum End {
     Tcp(tcp::Endpoint),
     Udt(udt::Endpoint),
+}
+
+impl End {
+    /// As [`Transport::poll_train`], for one segment.
+    fn poll_one(&mut self, now: Time, segment: &mut MixedSegment) -> Train {
+        match self {
+            End::Tcp(end) => end.poll_train(now, segment.tcp(), 1),
+            End::Udt(end) => end.poll_train(now, segment.udt()),
+        }
+    }
 }
 
 /// A segment of TCP or a packet of UDT.
@@ -62,36 +80,36 @@ impl MixedSegment {
 macro_rules! each {
     ($end:expr, $inner:ident => $call:expr) => {
         match $end {
-            MixedEndpoint::Tcp($inner) => $call,
-            MixedEndpoint::Udt($inner) => $call,
+            End::Tcp($inner) => $call,
+            End::Udt($inner) => $call,
         }
     };
 }
 
 impl SendingEnd for MixedEndpoint {
     fn write(&mut self, now: Time, bytes: u64) -> u64 {
-        each!(self, end => end.write(now, bytes))
+        each!(&mut self.end, end => end.write(now, bytes))
     }
     fn close(&mut self, now: Time) {
-        each!(self, end => end.close(now));
+        each!(&mut self.end, end => end.close(now));
     }
     fn discard_unsent(&mut self, now: Time) {
-        each!(self, end => SendingEnd::discard_unsent(end, now));
+        each!(&mut self.end, end => SendingEnd::discard_unsent(end, now));
     }
     fn bytes_written(&self) -> u64 {
-        each!(self, end => end.bytes_written())
+        each!(&self.end, end => end.bytes_written())
     }
     fn is_established(&self) -> bool {
-        each!(self, end => SendingEnd::is_established(end))
+        each!(&self.end, end => SendingEnd::is_established(end))
     }
     fn unacknowledged(&self) -> u64 {
-        each!(self, end => SendingEnd::unacknowledged(end))
+        each!(&self.end, end => SendingEnd::unacknowledged(end))
     }
     fn has_room(&self, unsent: u64) -> bool {
-        each!(self, end => SendingEnd::has_room(end, unsent))
+        each!(&self.end, end => SendingEnd::has_room(end, unsent))
     }
     fn round_trip(&self) -> Option<Span> {
-        each!(self, end => SendingEnd::round_trip(end))
+        each!(&self.end, end => SendingEnd::round_trip(end))
     }
 }
 
@@ -100,59 +118,63 @@ impl Transport for MixedEndpoint {
     type Pool = MixedPool;
 
     fn connect(&mut self, now: Time) {
-        each!(self, end => end.connect(now));
+        each!(&mut self.end, end => end.connect(now));
     }
     fn abort(&mut self, now: Time) {
-        each!(self, end => end.abort(now));
+        each!(&mut self.end, end => end.abort(now));
     }
     fn handle_segment(&mut self, now: Time, segment: &MixedSegment) {
-        match (self, segment) {
-            (MixedEndpoint::Tcp(end), MixedSegment::Tcp(segment)) => end.handle_segment(now, segment),
-            (MixedEndpoint::Udt(end), MixedSegment::Udt(segment)) => end.handle_segment(now, segment),
+        match (&mut self.end, segment) {
+            (End::Tcp(end), MixedSegment::Tcp(segment)) => end.handle_segment(now, segment),
+            (End::Udt(end), MixedSegment::Udt(segment)) => end.handle_segment(now, segment),
             _ => unreachable!("both ends of a flow have one transport"),
         }
     }
     fn handle_timeout(&mut self, now: Time) {
-        each!(self, end => end.handle_timeout(now));
+        each!(&mut self.end, end => end.handle_timeout(now));
     }
     fn poll_train(&mut self, now: Time, segment: &mut MixedSegment) -> Train {
-        match self {
-            MixedEndpoint::Tcp(end) => Transport::poll_train(end, now, segment.tcp()),
-            MixedEndpoint::Udt(end) => Transport::poll_train(end, now, segment.udt()),
+        if let Some(overhead) = &mut self.overhead {
+            return overhead.poll(now, segment, |segment| self.end.poll_one(now, segment));
+        }
+        match &mut self.end {
+            End::Tcp(end) => Transport::poll_train(end, now, segment.tcp()),
+            End::Udt(end) => Transport::poll_train(end, now, segment.udt()),
         }
     }
     fn is_idle(&self) -> bool {
-        each!(self, end => end.is_idle())
+        each!(&self.end, end => end.is_idle()) && !self.overhead.as_ref().is_some_and(|overhead| overhead.is_at_work())
     }
     fn poll_timeout(&self) -> Time {
-        each!(self, end => end.poll_timeout())
+        let due = each!(&self.end, end => end.poll_timeout());
+        self.overhead.as_ref().map_or(due, |overhead| overhead.poll_timeout(due))
     }
     fn bytes_received(&self) -> u64 {
-        each!(self, end => end.bytes_received())
+        each!(&self.end, end => end.bytes_received())
     }
     fn read(&mut self, now: Time, bytes: u64) {
-        each!(self, end => Transport::read(end, now, bytes));
+        each!(&mut self.end, end => Transport::read(end, now, bytes));
     }
     fn bytes_unsent(&self) -> u64 {
-        each!(self, end => end.bytes_unsent())
+        each!(&self.end, end => end.bytes_unsent())
     }
     fn was_established(&self) -> bool {
-        each!(self, end => Transport::was_established(end))
+        each!(&self.end, end => Transport::was_established(end))
     }
     fn is_closed(&self) -> bool {
-        each!(self, end => end.is_closed())
+        each!(&self.end, end => end.is_closed())
     }
     fn stats(&self) -> &Stats {
-        each!(self, end => end.stats())
+        each!(&self.end, end => end.stats())
     }
     fn sample(&self) -> SenderSample {
-        each!(self, end => end.sample())
+        each!(&self.end, end => end.sample())
     }
     fn prepare(&mut self, now: Time, preparation: &Preparation) -> Option<CwndReduction> {
-        each!(self, end => end.prepare(now, preparation))
+        each!(&mut self.end, end => end.prepare(now, preparation))
     }
     fn restore(&mut self, now: Time) {
-        each!(self, end => end.restore(now));
+        each!(&mut self.end, end => end.restore(now));
     }
     fn capture(to: &mut Capture, now: Time, flow: usize, from_sender: bool, segment: &MixedSegment, count: u32) {
         match segment {
@@ -226,23 +248,32 @@ impl SegmentPool for MixedPool {
     }
 }
 
+/// Returns true if a flow of `run` is over UDT.
+pub fn has_udt(run: &RunSpec) -> bool {
+    transports(run).any(|transport| transport.udt.is_some())
+}
+
+fn transports(run: &RunSpec) -> impl Iterator<Item = &TransportSpec> {
+    run.flows.iter().map(|flow| &flow.transport).chain(run.short_flows.iter().map(|entry| &entry.transport))
+}
+
 /// Makes the ends of flows over whichever transport the flow asks for.
 pub struct MixedMaker {
     tcp: Algorithms,
     udt: UdtMaker,
+    /// Of the run.
+    seed: u64,
 }
 
 impl MixedMaker {
     /// A maker for `run`.
     pub fn new(run: &RunSpec) -> MixedMaker {
-        MixedMaker { tcp: Algorithms::default(), udt: UdtMaker { seed: run.seed } }
+        MixedMaker { tcp: Algorithms::default(), udt: UdtMaker { seed: run.seed }, seed: run.seed }
     }
 
-    /// Returns true if a flow of `run` is not over TCP.
+    /// Returns true if a flow of `run` is not over TCP, or its sender takes time for each packet.
     pub fn is_needed(run: &RunSpec) -> bool {
-        let mut transports =
-            run.flows.iter().map(|flow| &flow.transport).chain(run.short_flows.iter().map(|entry| &entry.transport));
-        transports.any(|transport| transport.udt.is_some())
+        has_udt(run) || transports(run).any(|transport| transport.send_overhead.is_some())
     }
 }
 
@@ -250,10 +281,15 @@ impl TransportMaker for MixedMaker {
     type Transport = MixedEndpoint;
 
     fn make(&mut self, flow: &FlowSpec, now: Time) -> Result<[MixedEndpoint; 2], RunError> {
-        Ok(if flow.transport.udt.is_some() {
-            self.udt.make(flow, now)?.map(MixedEndpoint::Udt)
+        let [sender, receiver] = if flow.transport.udt.is_some() {
+            self.udt.make(flow, now)?.map(End::Udt)
         } else {
-            self.tcp.make(flow, now)?.map(MixedEndpoint::Tcp)
-        })
+            self.tcp.make(flow, now)?.map(End::Tcp)
+        };
+        let overhead = flow.transport.send_overhead.map(|spec| SendOverhead::new(spec, self.seed, &flow.name));
+        Ok([
+            MixedEndpoint { end: sender, overhead: overhead.map(Box::new) },
+            MixedEndpoint { end: receiver, overhead: None },
+        ])
     }
 }

@@ -14,6 +14,16 @@ pub struct FlowObservation {
     pub episodes: u64,
     /// Sent and not acknowledged, bytes.
     pub in_flight_bytes: u64,
+    /// Data segments sent again.
+    pub retransmitted_segments: u64,
+    /// Packets of either direction lost on the way.
+    pub dropped_packets: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Times that a loss or ECN-Echo made the control reduce its window; None: the transport has none.
+    pub cwnd_reductions: Option<u64>,
+    /// Congestion window, segments; None: the flow has not begun, or its connection is over.
+    pub cwnd_packets: Option<u32>,
 }
 
 /// A queue as a probe sees it.

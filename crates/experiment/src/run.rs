@@ -8,7 +8,7 @@ use crate::copy_study::CopyStudy;
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::error::RunError;
 use crate::metric::Metric;
-use crate::mixed_transport::MixedMaker;
+use crate::mixed_transport::{has_udt, MixedMaker};
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::short_flows;
@@ -91,6 +91,7 @@ fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
     run_to(&mut world, &mut net, end, end, progress)?;
     let measured_end = net.now().min(end);
     net.flush_drops(&mut world);
+    let windows = world.finish_windows(measured_end, &mut net);
     let (named, members) = world.connections.flows.split_at(world.connections.named);
     let counters: Vec<_> = named.iter().map(|flow| (flow.counters(), flow.reverse())).collect();
     let short_flows = spec.short_flows.iter().enumerate().map(|(index, entry)| {
@@ -111,7 +112,7 @@ fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
         run_to(&mut world, &mut net, limit, end, progress)?;
     }
     let captured = world.connections.capture.take().map(Capture::finish).transpose()?;
-    if captured.is_some() && MixedMaker::is_needed(spec) {
+    if captured.is_some() && has_udt(spec) {
         notes.push("the capture has no packets of flows over UDT".to_owned());
     }
     notes.extend(world.environment.missed_events());
@@ -136,6 +137,7 @@ fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
         flow_series: world.flow_series,
         link_series: world.environment.take_link_series(),
         event_times: world.environment.event_times(),
+        windows: Some(windows),
         window_reductions: connections.window_reductions,
         short_flows,
         copy: world.study.and_then(CopyStudy::into_found),

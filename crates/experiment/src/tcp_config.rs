@@ -49,7 +49,7 @@ impl Algorithms {
 /// TCP settings of `transport`.
 pub fn tcp_config(transport: &TransportSpec) -> Config {
     let TransportSpec {
-        // The controller's, and that of another transport.
+        // The controller's, what comes after the endpoint, and that of another transport.
         congestion_control: _,
         parameters: _,
         recovery,
@@ -82,6 +82,7 @@ pub fn tcp_config(transport: &TransportSpec) -> Config {
         frto,
         fast_retransmit,
         cwnd_clamp,
+        send_overhead: _,
         udt: _,
     } = *transport;
     Config {

@@ -40,7 +40,8 @@ fn htcp_empties_the_queue_at_a_loss_and_no_more() {
 #[test]
 fn bic_rests_at_the_window_of_the_last_loss() {
     // Xu, Harfoush, Rhee: fast back to W_max, slow around it. Line and queue hold 667 segments.
-    let outcome = one_flow("bic", json!({"fast_convergence": 0}), 500_000).run();
+    let linux = json!({"fast_convergence": 0, "variant": 1, "delayed_ack": 0});
+    let outcome = one_flow("bic", linux, 500_000).run();
     let windows = windows(&outcome, 20.0);
     let near = windows.iter().filter(|w| (640.0..=680.0).contains(&w.1)).count() as f64 / windows.len() as f64;
     assert!(near > 0.6, "within 4 % of W_max for {near} of the time");

@@ -25,6 +25,9 @@ pub struct OutcomeRecord {
     pub notes: Vec<String>,
     /// Time of each event, s; None: it did not happen.
     pub event_times_s: Vec<Option<f64>>,
+    /// Of each window of the measurement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<NamedMetrics>,
 }
 
 impl OutcomeRecord {
@@ -40,6 +43,7 @@ impl OutcomeRecord {
             background: all(outcome.background),
             notes: outcome.notes,
             event_times_s: outcome.event_times_s,
+            windows: all(outcome.windows),
         };
         (record, outcome.flow_series)
     }

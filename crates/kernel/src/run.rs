@@ -197,6 +197,7 @@ fn outcome(
             flow_series: measured.series,
             link_series: std::mem::take(&mut report.link_series),
             event_times: report.event_times.clone(),
+            windows: None,
             // The senders' records of their commands lie in the kernel until the controls are unloaded: the Python
             // front reads them.
             window_reductions: vec![],

@@ -146,6 +146,7 @@ fn sent(run: ValidRun<'_>, measured: MeasuredTraffic) -> Sent {
         flow_series: series,
         link_series: LinkSeries::default(),
         event_times: run.events.iter().map(|_| None).collect(),
+        windows: None,
         window_reductions: vec![],
         short_flows: vec![],
         copy: None,

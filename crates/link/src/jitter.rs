@@ -8,7 +8,8 @@ const CELLS: usize = 1024;
 /// Cells of one standard deviation.
 const CELLS_PER_SIGMA: u64 = CELLS as u64 / 4;
 
-pub(crate) struct JitterSource {
+/// Draws random times, such as those of jitter.
+pub struct JitterSource {
     random: Random,
     shape: Shape,
 }
@@ -20,6 +21,7 @@ enum Shape {
 }
 
 impl JitterSource {
+    /// A source of times distributed as those of `jitter`.
     pub fn new(jitter: &Jitter, random: Random) -> JitterSource {
         let scale = jitter.scale.0;
         let shape = match jitter.distribution {

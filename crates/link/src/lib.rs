@@ -60,6 +60,7 @@ pub use counters::{DropReason, Stats};
 pub use fifo::FifoLink;
 pub use framing::{Framing, MAX_OVERHEAD_BYTES};
 pub use hold_buffer::HoldBuffer;
+pub use jitter::JitterSource;
 pub use link::Link;
 pub use loss_schedule::LossSchedule;
 pub use pacer::{PacerId, Pacers};

@@ -40,7 +40,8 @@ fn disk_describe<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict
             dict.set_item("seek_one_ns", spec.mechanics.seek_ns.get(1))?;
             dict.set_item("seek_third_ns", spec.mechanics.seek_ns.get(third))?;
             dict.set_item("seek_full_ns", spec.mechanics.seek_ns.last())?;
-            dict.set_item("block_ns", spec.control.block_ns)?;
+            dict.set_item("read_block_ns", spec.control.block_ns.0)?;
+            dict.set_item("write_block_ns", spec.control.block_ns.1)?;
             dict.set_item("segments", spec.buffer.segments)?;
             dict.set_item("segment_blocks", spec.buffer.blocks)?;
             dict.set_item("write_back", spec.buffer.write_back)?;

@@ -36,6 +36,9 @@ pub(crate) struct RunResult {
     /// Time of each event, s since the run began; None: it did not happen.
     #[pyo3(get)]
     event_times_s: Vec<Option<f64>>,
+    /// Of each window of the measurement: of the run, then of each connection, which has its name under `flow`.
+    #[pyo3(get)]
+    windows: Vec<Py<PyDict>>,
     /// Of each sender that got a command to reduce its window.
     #[pyo3(get)]
     cwnd_reductions: Vec<Py<PyDict>>,
@@ -117,6 +120,7 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
         extrapolation: outcome.extrapolation.map(|how| dict(py, &how)).transpose()?,
         notes: outcome.notes,
         event_times_s: outcome.event_times_s,
+        windows: all(&outcome.windows)?,
         cwnd_reductions: all(&outcome.window_reductions)?,
         flow_series: flow_columns(py, outcome.flow_series)?,
         link_series: link_columns(py, outcome.link_series)?,
@@ -137,6 +141,7 @@ pub(crate) fn convert_record(py: Python<'_>, record: OutcomeRecord, series: Flow
         extrapolation: None,
         notes: record.notes,
         event_times_s: record.event_times_s,
+        windows: all(&record.windows)?,
         cwnd_reductions: vec![],
         flow_series: flow_columns(py, series)?,
         link_series: link_columns(py, LinkSeries::default())?,

@@ -34,7 +34,14 @@ pub enum WhenSpec {
         rate_bps: u64,
         /// Averaging window, ns.
         window_ns: u64,
+        /// Time for which it keeps the rate in every averaging window and sends nothing again, ns; absent = 0.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        settled_ns: u64,
     },
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// Change by an event.

@@ -41,13 +41,15 @@ pub use gateway::GatewaySpec;
 pub use iscsi::{AllegianceSpec, IscsiSpec};
 pub use link::{BatchingSpec, FramingSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, PolicerSpec, QueueSpec};
 pub use manager::{LightpathSpec, ManagerSpec, PathMitigationSpec};
-pub use measure::MeasureSpec;
+pub use measure::{MeasureSpec, WindowSpec};
 pub use mitigation::{CwndReductionSpec, HoldBufferSpec, MitigationSpec, QueueDelaySpec, ReorderingToleranceSpec};
 pub use program::{MediumSpec, ProgramName, ProgramSpec};
 pub use run::{EmulatorSpec, RunSpec, FORMAT};
 pub use schema::schema;
 pub use short_flows::{ShortFlowsSpec, SizesSpec};
 pub use trace::{TraceFormatSpec, TraceSpec};
-pub use transport::{CountSpec, LostRetransmissionsSpec, RecoverySpec, TransportSpec, UdtSpec, UdtVersionSpec};
+pub use transport::{
+    CountSpec, LostRetransmissionsSpec, RecoverySpec, SendOverheadSpec, TransportSpec, UdtSpec, UdtVersionSpec,
+};
 pub use workload::{DistributionSpec, WorkloadSpec};
 pub use writes::{ArrivalsSpec, WriteSizesSpec, WritesSpec};

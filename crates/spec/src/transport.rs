@@ -1,5 +1,6 @@
 //! Settings of TCP, and the one place that says which are the defaults: those of `tcp::Config`, with their sources.
 
+use crate::link::JitterKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,6 +80,9 @@ pub struct TransportSpec {
     pub fast_retransmit: bool,
     /// Segments; null = unlimited.
     pub cwnd_clamp: Option<u32>,
+    /// Time that the sender takes for each packet; absent = none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_overhead: Option<SendOverheadSpec>,
     /// UDT in place of TCP: of the keys above, `mtu_bytes`, `window_bytes` and `send_buffer_bytes` hold for it; absent
     /// = TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +100,16 @@ fn is_yes(value: &bool) -> bool {
 
 fn is_no(value: &bool) -> bool {
     !*value
+}
+
+/// Random time that a sender takes for each packet, one packet after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendOverheadSpec {
+    /// Distribution of the time.
+    pub distribution: JitterKind,
+    /// Scale, as of jitter, ns.
+    pub scale_ns: u64,
 }
 
 /// UDT.
@@ -309,6 +323,7 @@ impl Default for TransportSpec {
             frto,
             fast_retransmit,
             cwnd_clamp,
+            send_overhead: None,
             udt: None,
         }
     }

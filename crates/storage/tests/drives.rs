@@ -8,7 +8,7 @@ use storage::Kind;
 fn at(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/disk").join(path);
     if !path.exists() {
-        crate::skip::skipped(&format!("{} is not there (DiskSim's Cheetah 9LP and its measurements)", path.display()));
+        crate::skip::skipped(&format!("{} is not there (DiskSim's drives and their measurements)", path.display()));
         return None;
     }
     Some(path)
@@ -68,6 +68,17 @@ fn the_named_drive_has_the_distribution_that_was_measured() {
     assert!(exact <= 107_500, "{exact} ns");
 }
 
+/// DiskSim's own figure of each drive, by its program `rms` (its `runvalid`), ns.
+#[test]
+fn drives_come_out_within_5_percent_of_disksim() {
+    for (drive, own) in [("cheetah9LP", 107_000.0), ("hp_c2247a", 90_000.0), ("hp_c2490a", 254_000.0)] {
+        let (Some(file), Some(trace)) = (at(&format!("{drive}.parv")), at(&format!("{drive}.trace"))) else { return };
+        let (mut simulated, mut measured) = validate(from_disksim(&file, None).unwrap(), &trace, 0);
+        let ns = disksim_rms_ns(&mut simulated, &mut measured) as f64;
+        assert!(ns <= 1.05 * own, "{drive}: {ns} ns");
+    }
+}
+
 #[test]
 fn the_first_angle_of_the_platter_does_not_matter() {
     let Some(trace) = at("cheetah9LP.trace") else { return };
@@ -96,15 +107,15 @@ fn another_drive_needs_no_other_code() {
         HPL seek equation values = [ 15, 3.0, 0.5, 4.0, 0.05, -1.0 ],\n\
         First ten seek times = [ 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9 ],\n\
         Head switch time = 0.5, Add. write settling delay = 0.25, Rotation speed (in rpms) = 6000 } }\n";
-    let drive = "disksim_disk D { Model = source m.model, Bulk sector transfer time = 0.01,\n\
+    let drive_text = "disksim_disk D { Model = source m.model, Bulk sector transfer time = 0.01,\n\
         Number of buffer segments = 2, Segment size (in blks) = 32, Enable caching in buffer = 1,\n\
         Buffer continuous read = 1, Fast write level = 0, Read miss over. after read = 0.3,\n\
         Write miss over. after read = 0.4, Never disconnect = 0, First reselect overhead = 0.1 }\n\
         D E { Read miss over. after read = 0.5 }\n";
-    let whole = "disksim_bus B { type = 1, Read block transfer time = 0.02, Write block transfer time = 0.02 }\n\
+    let whole = "disksim_bus B { type = 1, Read block transfer time = 0.02, Write block transfer time = 0.03 }\n\
         source d.diskspecs\ninstantiate [ b ] as B\ninstantiate [ d0 .. d1 ] as D\ninstantiate [ e ] as E\n\
         topology disksim_iodriver i [ disksim_bus b [ disksim_disk d0 [], disksim_disk d1 [], disksim_disk e [] ] ]\n";
-    for (name, text) in [("m.model", model), ("d.diskspecs", drive), ("w.parv", whole)] {
+    for (name, text) in [("m.model", model), ("d.diskspecs", drive_text), ("w.parv", whole)] {
         std::fs::write(folder.join(name), text).unwrap();
     }
     let both = folder.join("w.parv");
@@ -112,7 +123,7 @@ fn another_drive_needs_no_other_code() {
     assert!(error.contains("w.parv: several drives; name one of: D, E"), "{error}");
     let (d, e) = (from_disksim(&both, Some("D")).unwrap(), from_disksim(&both, Some("E")).unwrap());
     assert_eq!((d.control.read_miss_ns.0, e.control.read_miss_ns.0), (300_000, 500_000));
-    assert_eq!((d.control.block_ns, d.layout.blocks()), (20_000, 720));
+    assert_eq!((d.control.block_ns, d.layout.blocks()), ((20_000, 30_000), 720));
     assert_eq!(d.layout.locate(7).sector, 8, "after the slip");
     assert_eq!((d.layout.locate(18 + 5).sector, d.layout.run(18 + 5).blocks), (18, 1), "remapped");
     assert_eq!(d.layout.locate(36).head, 1, "every other cylinder begins with the last surface");
@@ -123,6 +134,18 @@ fn another_drive_needs_no_other_code() {
     // ms.
     let done = drive.serve(0, Extent { block: 36, blocks: 1, kind: Kind::Write });
     assert_eq!(done, 6_100_000);
+    let with = |from: &str, to: &str| {
+        std::fs::write(folder.join("m.model"), model.replace(from, to)).unwrap();
+        std::fs::write(folder.join("d.diskspecs"), drive_text.replace(from, to)).unwrap();
+        from_disksim(&both, Some("D"))
+    };
+    assert_eq!(with("settling delay = 0.25", "settling delay = -0.642").unwrap().mechanics.settle_ns, -642_000);
+    let cached = |value: &str| Ok::<_, String>(with("caching in buffer = 1", value).map_err(|e| e.to_string())?.buffer);
+    let on = cached("caching in buffer = 2").unwrap();
+    assert!(on == cached("caching in buffer = 1").unwrap(), "DiskSim takes 2 as 1");
+    let error = cached("caching in buffer = 3").unwrap_err();
+    assert!(error.contains("Enable caching in buffer = 3: expected a whole number from 0 to 2"), "{error}");
+    std::fs::write(folder.join("d.diskspecs"), drive_text).unwrap();
     std::fs::write(folder.join("m.model"), model.replace("dm_layout_g1 {", "dm_layout_g4 {")).unwrap();
     let error = from_disksim(&both, Some("D")).unwrap_err().to_string();
     assert!(error.contains("m.model, line 3: layout dm_layout_g4 is not modelled"), "{error}");

@@ -65,6 +65,9 @@ pub struct Stats {
     pub zero_window_probes: u64,
     /// Times that the peer's window closed on queued data.
     pub persists: u64,
+    /// Times that a loss or ECN-Echo made the control reduce its window, later undone or not (RFC 4898,
+    /// tcpEStatsPerfCongSignals).
+    pub cwnd_reductions: u64,
     /// Times that the window was lowered after idle or for want of data (RFC 2861).
     pub cwnd_restarts: u64,
     /// Steps of loss detection: entries looked at. Per packet it must not grow with the window.
@@ -110,6 +113,7 @@ impl Stats {
             acks_compressed: self.acks_compressed + other.acks_compressed,
             zero_window_probes: self.zero_window_probes + other.zero_window_probes,
             persists: self.persists + other.persists,
+            cwnd_reductions: self.cwnd_reductions + other.cwnd_reductions,
             cwnd_restarts: self.cwnd_restarts + other.cwnd_restarts,
             scoreboard_steps: self.scoreboard_steps + other.scoreboard_steps,
         }

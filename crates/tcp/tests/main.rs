@@ -5,6 +5,7 @@ mod basic;
 mod common;
 mod eras;
 mod hooks;
+mod ns2;
 mod properties;
 mod recovery;
 mod window;

@@ -154,6 +154,33 @@ fn idleness_restarts_from_the_initial_window() {
 }
 
 #[test]
+fn autotuning_makes_room_for_what_waits_behind_a_hole() {
+    let cfg = Config { receive_autotuning: true, receive_window: Size(64 << 20), ..Config::default() };
+    let server = cfg.clone();
+    // A hole that stays for seven round trips while the sender, which takes losses for chance, goes on.
+    let mut left = 0;
+    let mut pair = Pair::with(cfg, server, "bbr", ms(20)).bottleneck(100_000_000, 400).on_data(move |n, seg| {
+        if n == 3_000 {
+            left = seg.seq;
+        }
+        if seg.seq == left && n < 3_000 + 7 * 333 {
+            Fate::Drop
+        } else {
+            Fate::Pass
+        }
+    });
+    pair = pair.connect();
+    pair.write(30_000_000);
+    pair.run_for(ms(400));
+    let before = pair.acks.iter().map(|ack| ack.seg.window).max().expect("acks");
+    pair.run_for(ms(600));
+    let held: Vec<u32> = pair.acks.iter().filter(|ack| ack.seg.sack_count > 0).map(|ack| ack.seg.window).collect();
+    let most = held.iter().copied().max().expect("a hole");
+    // Five round trips of 100 Mbit/s and 40 ms lie behind it at least.
+    assert!(u64::from(most) > u64::from(before) + 2_000_000, "{most} after {before}");
+}
+
+#[test]
 fn autotuning_opens_the_window_as_the_application_reads() {
     let cfg = Config { receive_autotuning: true, receive_window: Size(6 << 20), ..Config::default() };
     let mut pair = Pair::new(cfg).connect();

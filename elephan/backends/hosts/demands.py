@@ -186,10 +186,12 @@ def _of_the_host(control: Control, sender: Facts, why: str) -> tuple[str, str]:
     algorithm, values = control
     cc = find(algorithm)
     defaults = {parameter.name: parameter.default for parameter in cc.parameters}
-    if cc.path is None and all(defaults[name] == value for name, value in values):
-        loaded = kernel_name(cc.name)
-        if loaded in sender.controls:
-            return loaded, f"{sender.name}: {loaded}, which an administrator has loaded, as {cc.name}"
+    changed = {name: value for name, value in values if defaults[name] != value}
+    loaded = kernel_name(cc.name)
+    if cc.path is None and not changed and loaded in sender.controls:
+        return loaded, f"{sender.name}: {loaded}, which an administrator has loaded, as {cc.name}"
+    # Linux's module is a variant of ours in bic, highspeed and scalable: not what the defaults are.
+    if cc.path is None and changed == cc.as_linux:
         if cc.name in sender.controls:
             return cc.name, f"{sender.name}: the kernel's own {cc.name}, because elephan's cannot be loaded: {why}"
         available = sender.told["congestion_controls"]["available"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from elephan.backends.controls import controls_of
 from elephan.backends.kernel.mapping import sysctls_of
+from elephan.backends.kernel.plan import require_series
 from elephan.errors import InputError
 from elephan.kernel.run_controls import Control
 from elephan.run_spec.defaults import TRANSPORT
@@ -107,6 +108,7 @@ def _refuse(spec: RunSpec) -> None:
     for gateway in spec.get("gateways", ()):
         name = spec["nodes"][gateway["node"]]
         raise InputError(f'node {name}: kind "gateway" is the simulator\'s alone: --on sim')
+    require_series(spec)
     if spec["measure"]["pcap"] is not None:
         raise InputError("--pcap: only the backend sim writes captures; on a host, run tcpdump there")
     for flow in spec["flows"]:

@@ -257,6 +257,8 @@ def _switches(transport: TransportSpec, _: Machine) -> None:
         raise Refused('count = "acks": the kernel counts segments: leave it out')
     if transport.get("nagle", False):
         raise Refused("nagle = true: elephan's own sockets have TCP_NODELAY: leave it out")
+    if "send_overhead" in transport:
+        raise Refused("send_overhead: a real sender takes the time that it takes; take --on sim, or leave it out")
     if transport["window_bytes"] > WINDOW_MAX:
         raise Refused(f"window = {transport['window_bytes']}B: no TCP but the simulator's has more than {WINDOW_MAX}B")
 

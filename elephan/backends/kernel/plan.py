@@ -148,6 +148,14 @@ def _listening(flows: Sequence[FlowSpec], control_of: Sequence[int], reduced: se
     )
 
 
+def require_series(spec: RunSpec) -> None:
+    """Raise `InputError` where windows of the measurement have no series to be read from."""
+    if spec["measure"].get("windows") and spec["measure"]["series_interval_ns"] is None:
+        raise InputError(
+            "measure.windows: this backend reads them from the series, and measure.series is false; leave it out"
+        )
+
+
 def layout_of(spec: RunSpec, machine: Machine) -> Layout:
     """Return the hosts, settings and controls of a specification. Raises `InputError` when this machine's kernel cannot
     do what it asks for.
@@ -170,6 +178,13 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
             "--pcap: only the backend sim writes captures; on kernel, run tcpdump in a namespace of the run "
             "(elephan path show lists them)"
         )
+    require_series(spec)
+    for event in spec["events"]:
+        if event["when"]["kind"] == "flow_reaches" and "settled_ns" in event["when"]:
+            raise InputError(
+                "event.when.settled: only the simulator sees a retransmission when it happens; take --on sim, or "
+                "reaches and over"
+            )
     places: dict[tuple[int, Settings, int | None], int] = {}
     ends = []
     notes: dict[str, None] = {}

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from elephan.run_spec.defaults import FORMAT
-from elephan.run_spec.types import EmulatorSpec, FlowSpec, RunSpec
+from elephan.run_spec.types import EmulatorSpec, FlowSpec, RunSpec, WindowSpec
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Problem, unknown
-from elephan.scenario.spec.changes import background_specs, event_specs
+from elephan.scenario.spec.changes import background_specs, event_specs, first_specs
 from elephan.scenario.spec.extrapolate import extrapolate_spec
 from elephan.scenario.spec.flows import crowd_specs, flow_specs
 from elephan.scenario.spec.gateways import gateway_specs
@@ -73,6 +73,9 @@ def specify(
             link["framing"] = line.framing
         if line.batching is not None:
             link["batching"] = line.batching
+    windows = _windows(document, network, flows)
+    if windows:
+        spec["measure"]["windows"] = windows
     emulator = _emulator(document)
     if emulator is not None:
         spec["emulator"] = emulator
@@ -91,6 +94,16 @@ def specify(
     if not flows and not document.run.exact:
         spec["closed_form"] = True
     return spec
+
+
+def _windows(document: Document, network: Network, flows: list[FlowSpec]) -> list[WindowSpec]:
+    found: list[WindowSpec] = []
+    for window in document.measure.windows:
+        spec: WindowSpec = {"name": window.name, "from_ns": window.from_, "to_ns": window.to}
+        if window.event is not None:
+            spec["event"] = first_specs(document, network, flows)[window.event]
+        found.append(spec)
+    return found
 
 
 def _emulator(document: Document) -> EmulatorSpec | None:

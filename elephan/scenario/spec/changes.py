@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import floor
+
 from elephan.run_spec.types import (
     ActionSpec,
     BackgroundSpec,
     EventSpec,
+    FlowReachesSpec,
     FlowSpec,
     FramingSpec,
     MitigationSpec,
@@ -62,7 +66,7 @@ def event_specs(document: Document, network: Network, flows: list[FlowSpec]) -> 
     return [
         {"when": when, "action": action}
         for index, event in enumerate(document.event)
-        for when in [_when(document, flows, index, event)]
+        for when in [_when(document, network, flows, index, event)]
         for action in [*actions(document, network, index, event), *_moves(document, network, index, flows)]
     ]
 
@@ -121,7 +125,7 @@ def _mitigation(
     return mitigation_spec(network, mitigations, old, move.route)
 
 
-def _when(document: Document, flows: list[FlowSpec], index: int, event: Event) -> WhenSpec:
+def _when(document: Document, network: Network, flows: list[FlowSpec], index: int, event: Event) -> WhenSpec:
     if event.when is None:
         assert event.at is not None, "an event has a time or a condition"
         return {"kind": "at", "time_ns": event.at}
@@ -134,12 +138,49 @@ def _when(document: Document, flows: list[FlowSpec], index: int, event: Event) -
         if event.when.flow in document.flow_names() and event.when.flow in [name.rpartition(".")[0] for name in names]:
             raise Problem(where, f'one of its connections, such as "{event.when.flow}.1"')
         raise Problem(where, unknown("flow", event.when.flow, names))
-    return {
+    watched = names.index(event.when.flow)
+    _require_reachable(document, network, flows[watched], index, event.when.reaches)
+    found: FlowReachesSpec = {
         "kind": "flow_reaches",
-        "flow": names.index(event.when.flow),
-        "rate_bps": event.when.reaches,
+        "flow": watched,
+        "rate_bps": bits_per_second(event.when.reaches, network.slowest_bps(flows[watched]["route"])),
         "window_ns": event.when.over,
     }
+    if event.when.settled:
+        found["settled_ns"] = event.when.settled
+    return found
+
+
+def _require_reachable(document: Document, network: Network, flow: FlowSpec, index: int, reaches: Share | int) -> None:
+    """Raise `Problem` for a share of the line that full segments of the flow never carry as payload."""
+    is_first_path = all(event.bandwidth is None and event.move is None for event in document.event)
+    if not isinstance(reaches, Share) or document.manager is not None or not is_first_path:
+        return
+    transport = flow["transport"]
+    mtu = transport["mtu_bytes"]
+    headers = _UDT_HEADERS if "udt" in transport else _TCP_HEADERS + _TIMESTAMPS * transport["timestamps"]
+    slowest = min((network.lines[line] for line in flow["route"]), key=lambda line: line.rate_bps)
+    framing = slowest.framing or {"header_bytes": 0, "min_frame_bytes": 0, "gap_bytes": 0}
+    taken = max(mtu + framing["header_bytes"], framing["min_frame_bytes"]) + framing["gap_bytes"]
+    largest = Fraction(mtu - headers, taken)
+    if reaches.of_line > largest:
+        known = f'at most "{floor(largest * 1000) / 10:g}%", the payload of a line full of its segments of {mtu}B'
+        raise Problem(("event", index, "when", "reaches"), known)
+
+
+_TCP_HEADERS, _TIMESTAMPS, _UDT_HEADERS = 40, 12, 44
+"""Bytes of a packet: IPv4 and TCP; the timestamps option (RFC 7323); IPv4, UDP and UDT."""
+
+
+def first_specs(document: Document, network: Network, flows: list[FlowSpec]) -> list[int]:
+    """Return, of each event entry, the index among `event_specs` of its move, or else of its first change."""
+    found = []
+    first = 0
+    for index, event in enumerate(document.event):
+        changes, moves = actions(document, network, index, event), _moves(document, network, index, flows)
+        found.append(first + (len(changes) if moves else 0))
+        first += len(changes) + len(moves)
+    return found
 
 
 def actions(document: Document, network: Network, index: int, event: Event) -> list[ActionSpec]:

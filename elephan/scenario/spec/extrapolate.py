@@ -39,7 +39,7 @@ _HEADERS = 52
 
 def extrapolate_spec(document: Document, network: Network, flows: list[FlowSpec]) -> ExtrapolateSpec | None:
     """Return how far a run is simulated that is one long copy on a path that does not change; else None."""
-    if document.run.exact or not _is_one_copy(document) or not _stays_as_it_is(document):
+    if document.run.exact or document.measure.windows or not _is_one_copy(document) or not _stays_as_it_is(document):
         return None
     copied = _bytes(flows[0]["workload"])
     if copied is None:

@@ -28,6 +28,7 @@ from elephan.scenario.spec.changes import actions
 from elephan.scenario.spec.fcp import volumes_spec
 from elephan.scenario.spec.gateways import pairs_spec
 from elephan.scenario.spec.iscsi import session
+from elephan.scenario.spec.lines import loss_spec
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
 from elephan.scenario.workload import Bulk, ConstantRate, Replicate, ShortFlows
@@ -51,7 +52,7 @@ def flow_specs(
         if isinstance(flow.workload, ShortFlows):
             continue
         route, return_route = network.flow_routes[group]
-        transport = _transport_on(network, queues, (fastest, longest), flow, group, base)
+        transport = _transport_on(document, network, queues, (fastest, longest), flow, group, base)
         workload = _workload(document, flow, base, group, network.slowest_bps(route))
         streams = 1 if runs_programs or workload["kind"] != "program" else streams_of(workload)
         jobs, every = (flow.workload.jobs, flow.workload.every or 0) if isinstance(flow.workload, Copy) else (1, 0)
@@ -123,7 +124,7 @@ def crowd_specs(document: Document, network: Network, queues: list[QueueSpec], b
                 "destination": network.lines[route[-1]].target,
                 "route": route,
                 "return_route": return_route,
-                "transport": _transport_on(network, queues, extremes, flow, group, base),
+                "transport": _transport_on(document, network, queues, extremes, flow, group, base),
                 "arrivals_per_ks": max(1, round(workload.arrivals * 1000)),
                 "sizes": _sizes(workload),
                 "start_ns": flow.start,
@@ -149,6 +150,7 @@ def _sizes(workload: ShortFlows) -> SizesSpec:
 
 
 def _transport_on(
+    document: Document,
     network: Network,
     queues: list[QueueSpec],
     extremes: tuple[list[int], list[int]],
@@ -162,6 +164,11 @@ def _transport_on(
     if flow.mtu is not None and flow.mtu > mtu_of_route:
         raise Problem(("flow", group, "mtu"), f"at most {mtu_of_route}B, the smallest MTU on the route")
     in_flight = max(_in_flight(network, queues, there, back, *extremes) for there, back in ways)
+    if flow.carried_by == "tcp" and _loses(document, network, {index for way in ways for index in way[0]}):
+        # Behind a hole the receiver holds what arrives in a round trip, the queues' delay included, and as much again
+        # for each copy that is lost too: room for two.
+        largest = max(_in_flight(network, queues, there, back, *extremes, queues_once=False) for there, back in ways)
+        in_flight = max(in_flight, 2 * largest)
     if flow.carried_by != "tcp":
         # Acknowledgments wait for a timer: twice what arrives meanwhile is on its way beside the rest.
         fastest_bps = max(min(extremes[0][index] for index in there) for there, _ in ways)
@@ -176,11 +183,13 @@ def _in_flight(
     return_route: list[int],
     fastest: list[int],
     longest: list[int],
+    *,
+    queues_once: bool = True,
 ) -> int:
-    """Bytes that fill a path twice over, and its queues."""
+    """Bytes that fill a path twice over, and its queues once or twice."""
     rtt_ns = sum(longest[index] for index in (*route, *return_route))
     queue_bytes = sum(_queue_bytes(network, queues, index) for index in route)
-    return 2 * min(fastest[index] for index in route) * rtt_ns // (8 * _NS_PER_S) + queue_bytes
+    return 2 * min(fastest[index] for index in route) * rtt_ns // (8 * _NS_PER_S) + queue_bytes * (2 - queues_once)
 
 
 def _queue_bytes(network: Network, queues: list[QueueSpec], index: int) -> int:
@@ -194,6 +203,16 @@ def _queue_bytes(network: Network, queues: list[QueueSpec], index: int) -> int:
         return packets * network.lines[index].mtu_bytes
     assert queue["kind"] == "drop_tail" and queue["limit_bytes"] is not None, "a queue has a limit"
     return queue["limit_bytes"]
+
+
+def _loses(document: Document, network: Network, route: set[int]) -> bool:
+    """Whether a line of the route ever loses packets beside those that its queue drops."""
+    losing = {index for index in route if loss_spec(network.lines[index].loss)["kind"] != "none"}
+    for index, event in enumerate(document.event):
+        for action in actions(document, network, index, event):
+            if action["kind"] == "loss" and action["loss"]["kind"] != "none":
+                losing.add(action["link"])
+    return bool(losing & route)
 
 
 def _extremes(document: Document, network: Network) -> tuple[list[int], list[int]]:
@@ -262,6 +281,9 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
         spec["count"] = flow.count
     if flow.nagle:
         spec["nagle"] = True
+    if flow.send_overhead is not None:
+        overhead = flow.send_overhead
+        spec["send_overhead"] = {"distribution": overhead.distribution, "scale_ns": overhead.scale}
     if flow.carried_by != "tcp":
         spec["udt"] = {"version": flow.carried_by}
     return spec

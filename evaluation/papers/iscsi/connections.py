@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
+from elephan.papers.spread import Measured, Spread
 from elephan.report.draw import Ink
 
 from .session import (
     NEW,
     Curves,
+    average,
     connections_of,
     curves,
     draw_curves,
     drops,
+    each,
     furthest_from_one,
-    mean,
     throughput,
     title_of,
 )
@@ -24,14 +27,11 @@ from .session import (
 CLAIM = "iscsi.fig7"
 DROPS = "iscsi.fig8"
 
-SEVERAL = range(2, 11)
-"""Connections for which the paper has H-TCP best nearly everywhere."""
-
 MANY = range(5, 11)
 """Connections from which the paper has BIC as Scalable."""
 
-BEST_WITHIN = 0.01
-"""Relative distance to the best at which a congestion control is best, too."""
+THREE = ("reno", "bic", "htcp")
+"""Congestion controls of the paper's figure 8."""
 
 FAR_MORE = 2
 """"Far more": at least so many times."""
@@ -44,7 +44,7 @@ def figures7_and_8(results: PaperResults) -> Evaluation:
     carried = curves(records, connections_of, throughput)
     dropped = curves(records, connections_of, drops)
     return Evaluation(
-        {CLAIM: _throughputs(carried), DROPS: _drops(dropped)},
+        {CLAIM: throughputs(carried), DROPS: losses(dropped)},
         [_figure(CLAIM, "fig7", carried), _figure(DROPS, "fig8", dropped)],
         [
             _table(CLAIM, "Throughput, MB/s, by connections", carried, "{:.2f}"),
@@ -53,28 +53,43 @@ def figures7_and_8(results: PaperResults) -> Evaluation:
     )
 
 
-def best_at(carried: Curves, cc: str) -> int:
-    """Return at how many of the numbers of connections beyond one a congestion control is best."""
-    return sum(
-        carried[cc][n] >= (1 - BEST_WITHIN) * max(values[n] for values in carried.values())
-        for n in SEVERAL
-        if n in carried[cc]
-    )
+def points_of(found: Curves) -> list[int]:
+    """Return the numbers of connections."""
+    return list(found["reno"])
 
 
-def _throughputs(carried: Curves) -> dict[str, float]:
-    measured = {f"{cc}_1": values[1] for cc, values in carried.items()}
+def best_at(carried: Curves, cc: str) -> float:
+    """Return at which share of the points beyond one connection one is above all others, ranges apart."""
+    others = [values for name, values in carried.items() if name != cc]
+    several = [n for n in points_of(carried) if n > 1]
+    return average([all(values[n].is_below(carried[cc][n]) for values in others) for n in several])
+
+
+def throughputs(carried: Curves) -> Mapping[str, Measured]:
+    """Return the quantities of the claim on figure 7."""
+
+    def best(n: int, *names: str) -> Spread:
+        return each(max, (carried[cc][n] for cc in names))
+
+    measured = {f"{cc}_{n}": one for cc, values in carried.items() for n, one in values.items()}
+    measured["best_new_1"] = best(1, *NEW)
+    measured["best_three_2"] = best(2, "bic", "highspeed", "scalable")
     for n in (1, 2, 5, 10):
-        measured[f"mean_{n}"] = mean({index: values[n] for index, values in enumerate(carried.values())})
-    measured["best_new_1"] = max(carried[cc][1] for cc in NEW)
-    measured["htcp_best"] = best_at(carried, "htcp")
-    measured["bic_by_scalable"] = furthest_from_one(carried["bic"], carried["scalable"], MANY)
-    return measured
+        measured[f"mean_{n}"] = each(average, (values[n] for values in carried.values()))
+    for n in (2, 5, 10):
+        measured[f"best_but_htcp_{n}"] = best(n, *(cc for cc in carried if cc != "htcp"))
+    many = [n for n in points_of(carried) if n in MANY]
+    return {name: one.values for name, one in measured.items()} | {
+        "htcp_best": best_at(carried, "htcp"),
+        "bic_by_scalable": furthest_from_one(carried["bic"], carried["scalable"], many),
+    }
 
 
-def _drops(dropped: Curves) -> dict[str, float]:
-    measured = {cc: mean(values) for cc, values in dropped.items()}
-    return measured | {"most_of_three_twice": FAR_MORE * max(measured[cc] for cc in ("reno", "bic", "htcp"))}
+def losses(dropped: Curves) -> Mapping[str, Measured]:
+    """Return the quantities of the claim on figure 8: means over connections."""
+    means = {cc: each(average, values.values()) for cc, values in dropped.items()}
+    means["most_of_three_twice"] = each(lambda three: FAR_MORE * max(three), (means[cc] for cc in THREE))
+    return {name: one.values for name, one in means.items()}
 
 
 def _figure(claim: str, key: str, found: Curves) -> Figure:
@@ -82,12 +97,13 @@ def _figure(claim: str, key: str, found: Curves) -> Figure:
         CLAIM: (
             "MB/s, reads and writes",
             "Figure 7: throughput of a session",
-            "1000 s on 100 Mbit/s, 40 ms, a queue of 50 packets each way. The line carries 11.8 MB/s each way.",
+            "1000 s on 100 Mbit/s, 40 ms, a queue of 50 packets each way; median and range of five seeds. The line "
+            "carries 11.8 MB/s each way.",
         ),
         DROPS: (
             "packets dropped in 1000 s",
             "Figure 8: packets dropped",
-            "By the queues of both directions, acknowledgments among them.",
+            "By the queues of both directions, acknowledgments among them; median and range of five seeds.",
         ),
     }[claim]
 
@@ -96,13 +112,19 @@ def _figure(claim: str, key: str, found: Curves) -> Figure:
         framed(axes, ink, "connections of the session", what)
         draw_curves(axes, ink, found)
         axes.set_ylim(bottom=0)
-        axes.set_xticks(sorted(next(iter(found.values()))))
+        axes.set_xticks(points_of(found))
         legend(drawing, ink, axes, columns=5)
 
     return Figure(key, claim, title, caption, draw)
 
 
 def _table(claim: str, title: str, found: Curves, form: str) -> Table:
-    points = sorted(next(iter(found.values())))
-    rows = tuple((title_of(cc), *(form.format(values[point]) for point in points)) for cc, values in found.items())
-    return Table(claim, title, ("congestion control", *(str(point) for point in points)), rows)
+    rows = tuple((title_of(cc), *(in_form(one, form) for one in values.values())) for cc, values in found.items())
+    heads = ("congestion control", *map(str, points_of(found)))
+    return Table(claim, title, heads, rows, "Median (least to most) of five seeds.")
+
+
+def in_form(one: Spread, form: str) -> str:
+    """Return median and range."""
+    low, high = form.format(one.low), form.format(one.high)
+    return form.format(one.median) if low == high else f"{form.format(one.median)} ({low} to {high})"

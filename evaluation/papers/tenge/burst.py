@@ -1,27 +1,20 @@
-"""Figure 10: how fast HSTCP and NewReno are back after two seconds of UDP."""
+"""Figure 10: how fast HSTCP and NewReno are back after a burst of UDP."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from elephan.papers.drawing import framed, legend
-from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, line_bps, part, path_packets
+from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
 from elephan.record import Record
 from elephan.report.draw import Ink
 from elephan.run_spec.quantities import limit_bytes
 
-from .recovery import Line, Pair, cc_of
+from . import regions
+from .recovery import Found, Line, Pair, cc_of, compared, ratio_of
 
 CLAIM = "tenge.fig10"
-
-TIMES = 9
-""""More than 9 times faster"."""
-
-RTT_S = 0.017
-"""Of the line between Amsterdam and Geneva, s."""
 
 CCS = {"reno": ("NewReno", 0), "highspeed": ("HSTCP", 1)}
 """Title and colour."""
@@ -29,14 +22,12 @@ CCS = {"reno": ("NewReno", 0), "highspeed": ("HSTCP", 1)}
 SHOWN_OVER_S = 0.2
 """Time over which the curves of the figure are averaged, s."""
 
-
-def mtu_of(record: Record) -> int:
-    """Return the size of a flow's packets, B."""
-    return int(record.spec["flows"][0]["transport"]["mtu_bytes"])
+COLOURS = {Found.ABOVE: 0, Found.BELOW: 1, Found.UNDECIDED: 3}
+"""Of a set-up in the maps."""
 
 
 def burst_share(record: Record) -> float:
-    """Return the rate of the burst as a part of the line."""
+    """Return the rate of the burst as a part of the line, of its frames where the line has some."""
     last = record.spec["flows"][0]["route"][-1]
     return float(record.spec["background"][0]["rate_bps"]) / float(record.spec["links"][last]["rate_bps"])
 
@@ -46,7 +37,7 @@ def queue_share(record: Record) -> float:
     flow = record.spec["flows"][0]
     link = record.spec["links"][flow["route"][-1]]
     rtt_s: float = sum(record.spec["links"][i]["delay_ns"] for i in (*flow["route"], *flow["return_route"])) / 1e9
-    return float(limit_bytes(link["queue"])) * 8 / (float(link["rate_bps"]) * rtt_s)
+    return round(float(limit_bytes(link["queue"])) * 8 / (float(link["rate_bps"]) * rtt_s), 3)
 
 
 def grouped(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any, list[Record]]:
@@ -57,65 +48,69 @@ def grouped(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any
     return groups
 
 
+def share_of(found: Iterable[Found], *which: Found) -> float:
+    """Return the share of set-ups of some kind among those in which something was to be recovered."""
+    real = [item for item in found if item is not Found.NOTHING]
+    return sum(item in which for item in real) / len(real)
+
+
+def is_faster(pair: Pair) -> bool:
+    """Return True if HSTCP is back before NewReno in every seed of each."""
+    slow, fast = pair.reno.seconds, pair.highspeed.seconds
+    known = [item for item in slow if item is not None]
+    return None not in fast and (not known or max(item for item in fast if item is not None) < min(known))
+
+
 @part("fig10.toml", "fig10-hosts.toml")
 def figure10(results: PaperResults) -> Evaluation:
-    """Recovery times in the grid, by the burst, and with the paper's hosts."""
-    grid = grouped(results.of("fig10.toml"), lambda record: (line_bps(record), mtu_of(record)))
-    bursts = grouped(results.of("fig10-burst.toml"), burst_share)
-    hosts = grouped(results.of("fig10-hosts.toml"), queue_share)
-    by_grid = {key: Pair.of(results, records) for key, records in grid.items()}
-    by_burst = {key: Pair.of(results, records) for key, records in bursts.items()}
-    by_queue = {key: Pair.of(results, records) for key, records in hosts.items()}
-    measured = {}
-    for (rate, mtu), pair in by_grid.items():
-        measured[f"reno_{rate // 10**9}g_{mtu}"] = pair.reno.mean
-        measured[f"highspeed_{rate // 10**9}g_{mtu}_times_9"] = TIMES * pair.highspeed.mean
-    # The queue is not in the paper: the mean over those that were tried.
-    measured["reno_hosts"] = float(np.mean([pair.reno.mean for pair in by_queue.values()]))
-    measured["highspeed_hosts_times_9"] = TIMES * float(np.mean([pair.highspeed.mean for pair in by_queue.values()]))
-    return Evaluation(
-        {CLAIM: measured},
-        [_curves(results, grid, by_grid), _ratios(by_grid, by_burst)],
-        [_grid_table(by_grid), _burst_table(by_burst), _hosts_table(by_queue)],
-    )
+    """Recovery times by the burst's rate and the queue, of a stream that fills the line and of the paper's hosts."""
+    groups = {
+        file: grouped(results.of(file), lambda record: (queue_share(record), round(burst_share(record), 3)))
+        for file in ("fig10.toml", "fig10-hosts.toml")
+    }
+    pairs = {
+        file: {key: Pair.of(results, records) for key, records in found.items()} for file, found in groups.items()
+    }
+    filled, hosts = pairs.values()
+    real = [pair for pair in (*filled.values(), *hosts.values()) if pair.found is not Found.NOTHING]
+    measured = {
+        "above_filled": share_of((pair.found for pair in filled.values()), Found.ABOVE),
+        "above_hosts": share_of((pair.found for pair in hosts.values()), Found.ABOVE),
+        "faster": sum(map(is_faster, real)) / len(real),
+    }
+    kept = regions.read()["fig10"]
+    tables = [_table("A stream that fills the line", filled), _table("The paper's hosts", hosts), _other_table(kept)]
+    figures = [_curves(results, groups["fig10.toml"], filled), _maps(kept)]
+    return Evaluation({CLAIM: measured}, figures, tables)
 
 
-def _title(rate: int, mtu: int) -> str:
-    return f"{rate / 1e9:g} Gbit/s, {mtu} B"
+def _curves(results: PaperResults, groups: dict[Any, list[Record]], pairs: dict[Any, Pair]) -> Figure:
+    keys = [key for key in groups if key[0] < 1 and key[1] in (0.2, 1.0)]
 
-
-def _curves(results: PaperResults, grid: dict[Any, list[Record]], pairs: dict[Any, Pair]) -> Figure:
     def draw(drawing: Any, ink: Ink) -> None:
         rows = drawing.subplots(2, 2)
-        for axes, ((rate, mtu), records) in zip(rows.flat, grid.items(), strict=True):
+        for axes, key in zip(rows.flat, keys, strict=True):
             framed(axes, ink, "s after the burst" if axes in rows[1] else "", "")
-            ratio = pairs[rate, mtu].ratio
-            axes.set_title(
-                f"{_title(rate, mtu)}: HSTCP {ratio:.0f} times faster",
-                loc="left",
-                color=ink.text,
-                fontsize=8.5,
-                pad=5,
-            )
-            for name, (title, colour) in CCS.items():
-                record = next(item for item in records if cc_of(item) == name)
-                line = Line.of(record, results.series(record))
-                time_s, share = _smooth(line)
-                axes.plot(time_s, share, color=ink.curve(colour), linewidth=1.4, label=title)
-            end = 1.08 * pairs[rate, mtu].reno.mean
+            title = f"queue {key[0]:.0%}, burst {key[1]:.0%}: HSTCP {pairs[key].ratio:.1f} times faster"
+            axes.set_title(title, loc="left", color=ink.text, fontsize=8.5, pad=5)
+            for name, (label, colour) in CCS.items():
+                record = next(item for item in groups[key] if cc_of(item) == name)
+                time_s, share = _smooth(Line.of(record, results.series(record)))
+                axes.plot(time_s, share, color=ink.curve(colour), linewidth=1.4, label=label)
+            end = min(1.08 * pairs[key].reno.median, 46)
             axes.axvspan(-2, 0, color=ink.muted, alpha=0.14, linewidth=0, label="burst: the line carries both")
             axes.axhline(95, color=ink.muted, linewidth=0.9, linestyle=(0, (1, 2)), label="95 %")
-            axes.set_xlim(max(-0.12 * end, -4) if end > 20 else -3, end)
+            axes.set_xlim(-3, end)
             axes.set_ylim(0, 106)
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
         legend(drawing, ink, rows[0][0])
 
     return Figure(
-        "fig10",
+        "fig10-curves",
         CLAIM,
         "Figure 10: load of the line after two seconds of UDP",
         "In percent of what the line carried before, first seed, means over 0.2 s; in the shaded burst the load of "
-        "both. RTT 17 ms, burst 41.3 % of the line, queue a tenth of rate x RTT. The scales of time differ.",
+        "both. RTT 17 ms, packets of 9000 B; queue in rate x RTT, burst of the line. The scales of time differ.",
         draw,
         (7.4, 4.6),
     )
@@ -129,78 +124,102 @@ def _smooth(line: Line) -> tuple[Any, Any]:
     return middle - line.burst_s[1], share
 
 
-def _ratios(by_grid: dict[Any, Pair], by_burst: dict[Any, Pair]) -> Figure:
+def _maps(kept: Mapping[str, Any]) -> Figure:
+    setups = regions.fig10_setups()
+
+    def queues(hosts: bool) -> list[Mapping[str, Any]]:
+        packets = (9216,) if hosts else (9000,)
+        return [item for item in setups if (item["hosts"], item["burst_s"]) == (hosts, 2) and item["packet"] in packets]
+
+    def bursts(hosts: bool) -> list[Mapping[str, Any]]:
+        packets = (9216,) if hosts else (9000,)
+        return [item for item in setups if (item["hosts"], item["queue"]) == (hosts, 0.1) and item["packet"] in packets]
+
     def draw(drawing: Any, ink: Ink) -> None:
-        left, right = drawing.subplots(1, 2, sharey=True)
-        framed(left, ink, "rate x RTT, packets", "NewReno's time over HSTCP's")
-        framed(right, ink, "burst, % of the line (10 Gbit/s, 9000 B)", "")
-        points = sorted(
-            (path_packets(rate, RTT_S, mtu), pair.ratio, mtu, rate) for (rate, mtu), pair in by_grid.items()
-        )
-        left.plot([x for x, *_ in points], [y for _, y, *_ in points], "o-", color=ink.curve(2), markersize=5)
-        left.set_xscale("log")
-        left.set_xlim(120, 40000)
-        for x, y, mtu, rate in points:
-            left.annotate(
-                _title(rate, mtu),
-                (x, y),
-                xytext=(7, -3) if x < 1e4 else (-7, -3),
-                textcoords="offset points",
-                ha="left" if x < 1e4 else "right",
-                color=ink.muted,
-                fontsize=7.5,
-            )
-        shares = [100 * share for share in by_burst]
-        right.plot(shares, [pair.ratio for pair in by_burst.values()], "o-", color=ink.curve(2), markersize=5)
-        right.set_xlim(10, 105)
-        for axes in (left, right):
-            axes.axhline(TIMES, color=ink.text, linewidth=0.9, linestyle=(0, (4, 3)), label="the paper: more than 9")
-            axes.set_yscale("log")
-            axes.set_ylim(2, 120)
-            axes.set_yticks([2, 5, 9, 20, 50, 100])
-            axes.minorticks_off()
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        legend(drawing, ink, left)
+        rows = drawing.subplots(2, 2)
+        for column, hosts in enumerate((False, True)):
+            name = "the paper's hosts" if hosts else "a stream that fills the line"
+            _map(rows[0][column], ink, queues(hosts), "queue", f"{name}, burst of 2 s", lambda value: f"{value:.0%}")
+            _map(rows[1][column], ink, bursts(hosts), "burst_s", f"{name}, queue 10 %", lambda value: f"{value:g} s")
+            rows[1][column].set_xlabel("burst, of the line", color=ink.muted, fontsize=8)
+        rows[0][0].set_ylabel("queue, of rate x RTT", color=ink.muted, fontsize=8)
+        rows[1][0].set_ylabel("length of the burst", color=ink.muted, fontsize=8)
+        for found, colour in COLOURS.items():
+            rows[0][0].scatter([], [], marker="s", s=60, color=ink.curve(colour), alpha=0.35, label=found.value)
+        legend(drawing, ink, rows[0][0])
 
     return Figure(
-        "fig10-ratio",
+        "fig10",
         CLAIM,
-        "How many times faster HSTCP is back",
-        "By the window that fills the path, and by the burst: one that takes the whole line leaves both with a window "
-        "so small that HSTCP is NewReno for the first part of its way.",
+        "Figure 10: how many times faster HSTCP is back",
+        "Median of NewReno over median of HSTCP, five seeds each, packets of 9000 B (9216 B from the paper's hosts). "
+        "Above 9: every seed of one is more than 9 times every seed of the other. Dashes: nothing was to be recovered. "
+        "Star: the sender does not notice lost retransmissions. "
+        f"{kept['command']}, {kept['date']}.",
         draw,
-        (7.4, 3.4),
+        (7.4, 5.2),
     )
+
+
+def _map(
+    axes: Any, ink: Ink, setups: Sequence[Mapping[str, Any]], key: str, title: str, shown: Callable[[float], str]
+) -> None:
+    xs = sorted({item["share"] for item in setups})
+    ys = sorted({item[key] for item in setups})
+    for item in setups:
+        found = compared(item["reno"], item["highspeed"])
+        x, y = xs.index(item["share"]), ys.index(item[key])
+        if found in COLOURS:
+            axes.add_patch(_square(x, y, ink.curve(COLOURS[found])))
+        star = "*" if item["lost"] == "never" and found is not Found.NOTHING else ""
+        axes.text(x, y, _ratio(item, found) + star, ha="center", va="center", color=ink.text, fontsize=8)
+    axes.set_title(title, loc="left", color=ink.text, fontsize=8.5, pad=5)
+    axes.set_xlim(-0.5, len(xs) - 0.5)
+    axes.set_ylim(-0.5, len(ys) - 0.5)
+    axes.set_xticks(range(len(xs)), [f"{share:.0%}" for share in xs])
+    axes.set_yticks(range(len(ys)), [shown(value) for value in ys])
+    axes.tick_params(colors=ink.muted, labelsize=8, length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _square(x: int, y: int, colour: str) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, color=colour, alpha=0.3, linewidth=0)
+
+
+def _ratio(setup: Mapping[str, Any], found: Found) -> str:
+    if found is Found.NOTHING:
+        return "–"
+    ratio = ratio_of(setup["reno"], setup["highspeed"])
+    return "?" if ratio != ratio else f"{ratio:.0f}" if ratio >= 20 else f"{ratio:.1f}"
 
 
 def _row(name: str, pair: Pair) -> tuple[str, ...]:
-    return (name, pair.reno.text, pair.highspeed.text, f"{pair.ratio:.1f}")
+    return (name, pair.reno.text, pair.highspeed.text, f"{pair.ratio:.1f}", pair.found.value)
 
 
-def _grid_table(pairs: dict[Any, Pair]) -> Table:
+def _table(title: str, pairs: dict[Any, Pair]) -> Table:
     return Table(
         CLAIM,
-        "Until the line carries 95 % again, from the end of the burst",
-        ("line", "NewReno", "HSTCP", "ratio"),
-        tuple(_row(_title(rate, mtu), pair) for (rate, mtu), pair in pairs.items()),
-        "Means of three seeds (and their range). Measured over 100 ms, in steps of 20 ms.",
+        f"{title}: until it carries 95 % again, from the end of the burst",
+        ("queue, rate x RTT; burst, of the line", "NewReno", "HSTCP", "ratio", "HSTCP times 9 against NewReno"),
+        tuple(_row(f"{queue:.0%}; {share:.0%}", pair) for (queue, share), pair in pairs.items()),
+        "Median of five seeds (and their range). Measured over 100 ms, in steps of 20 ms.",
     )
 
 
-def _burst_table(pairs: dict[Any, Pair]) -> Table:
+def _other_table(kept: Mapping[str, Any]) -> Table:
+    rows = []
+    for item in regions.fig10_setups():
+        if item["packet"] not in (9000, 9216):
+            found = compared(item["reno"], item["highspeed"])
+            window = round(regions.LINE_BPS * 0.017 / 8 / (item["packet"] + 38))
+            seconds = ", ".join(str(value) for value in item["reno"]), ", ".join(map(str, item["highspeed"]))
+            name = f"{item['packet']} B, {window}; {item['queue']:.0%}; {item['share']:.0%}"
+            rows.append((name, *seconds, _ratio(item, found), found.value))
+    heads = ("packet, window; queue; burst", "NewReno, s", "HSTCP, s", "ratio", "HSTCP times 9 against NewReno")
     return Table(
-        CLAIM,
-        "By the rate of the burst: 10 Gbit/s, 9000 B",
-        ("burst, of the line", "NewReno", "HSTCP", "ratio"),
-        tuple(_row(f"{share:.0%}", pair) for share, pair in pairs.items()),
-    )
-
-
-def _hosts_table(pairs: dict[Any, Pair]) -> Table:
-    return Table(
-        CLAIM,
-        "With the paper's hosts, by the switch's queue",
-        ("queue, rate x RTT", "NewReno", "HSTCP", "ratio"),
-        tuple(_row(f"{share:.2f}", pair) for share, pair in pairs.items()),
-        "Sender limited to 5.447 Gbit/s, window 16 MB, 4.13 Gbit/s of UDP, 9.29 Gbit/s of line.",
+        CLAIM, "Larger windows, burst of 2 s, seed by seed", heads, tuple(rows), f"{kept['command']}, {kept['date']}."
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +73,38 @@ class Line:
         return float(begins[back[0]]) - self.burst_s[1] if len(back) else None
 
 
+TIMES = 9
+""""More than 9 times faster"."""
+
+
+class Found(Enum):
+    """Result of a set-up over its seeds."""
+
+    ABOVE = "above 9"
+    """Every seed of NewReno takes more than `TIMES` what any of HSTCP takes."""
+    BELOW = "below 9"
+    UNDECIDED = "both, by the seed"
+    NOTHING = "nothing to recover"
+    """NewReno is back within the time over which the load is averaged."""
+
+
+def compared(reno: Sequence[float | None], highspeed: Sequence[float | None]) -> Found:
+    """Return what recovery times of two controls say, seed by seed, s; None: not within the run, the longest."""
+    if all(item is not None and item <= MEAN_OVER_S for item in reno):
+        return Found.NOTHING
+    slow, fast = ([math.inf if item is None else item for item in found] for found in (reno, highspeed))
+    if min(slow) > TIMES * max(fast):
+        return Found.ABOVE
+    return Found.BELOW if max(slow) <= TIMES * min(fast) else Found.UNDECIDED
+
+
+def ratio_of(reno: Sequence[float | None], highspeed: Sequence[float | None]) -> float:
+    """Return the median recovery time of NewReno over that of HSTCP; NaN where one is not within the run."""
+    if None in reno or None in highspeed:
+        return math.nan
+    return float(np.median(np.array(reno, dtype=float)) / np.median(np.array(highspeed, dtype=float)))
+
+
 @dataclass(frozen=True)
 class Recoveries:
     """The recovery of one congestion control in one set-up, over seeds."""
@@ -83,18 +117,19 @@ class Recoveries:
         return cls(tuple(Line.of(record, results.series(record)).recovery_s() for record in records))
 
     @property
-    def mean(self) -> float:
-        """Mean over seeds; NaN when one of them never came back, so that no verdict rests on it."""
-        return float(np.mean([float("nan") if item is None else item for item in self.seconds]))
+    def median(self) -> float:
+        """Median over seeds; NaN when one of them never came back."""
+        return float(np.median([float("nan") if item is None else item for item in self.seconds]))
 
     @property
     def text(self) -> str:
-        """Mean and range."""
+        """Median and range."""
         known = [item for item in self.seconds if item is not None]
         if len(known) < len(self.seconds):
             return "not within the run"
         low, high = min(known), max(known)
-        return f"{self.mean:.2f} s" if f"{low:.2f}" == f"{high:.2f}" else f"{self.mean:.2f} s ({low:.2f} to {high:.2f})"
+        same = f"{low:.2f}" == f"{high:.2f}"
+        return f"{self.median:.2f} s" + ("" if same else f" ({low:.2f} to {high:.2f})")
 
 
 def cc_of(record: Record) -> str:
@@ -121,5 +156,10 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """Mean recovery time of Reno over that of HSTCP."""
-        return self.reno.mean / self.highspeed.mean
+        """Median recovery time of Reno over that of HSTCP."""
+        return ratio_of(self.reno.seconds, self.highspeed.seconds)
+
+    @property
+    def found(self) -> Found:
+        """What they say of the paper's statement."""
+        return compared(self.reno.seconds, self.highspeed.seconds)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import elephan
+from elephan.record import Record
 
-from .background import lost_of
 from .recovery import Line, cc_of
 
 FOLDER = Path(__file__).parent
@@ -36,6 +36,11 @@ WINDOW = "window"
 
 HOST_UDP = 4.13e9 * 9038 / 9000 / LINE_BPS
 """The paper's second host (figure 4) as a share of the line, frames included."""
+
+
+def lost_of(record: Record) -> float:
+    """Return the segments that the stream had to send again, per second."""
+    return float(record.metrics["retransmitted_segments"] or 0) / float(record.metrics["simulated_s"] or 1)
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,8 @@ class Fig10:
     """Burst, of the line."""
     queue: float
     """Of rate x RTT."""
+    lost: str = "era"
+    """Whether the sender notices that a retransmission was lost: `lost_retransmissions` of the flow."""
 
     @property
     def window(self) -> int:
@@ -126,6 +133,7 @@ class Fig10:
             "run.repetitions": 1,
             "run.seed": seed,
             "run.duration": f"{2 + self.burst_s + run_s:.1f}s",
+            "flow.lost_retransmissions": self.lost,
             "background.burst.stop": f"{2 + self.burst_s}s",
             "sweep.link.line.queue": json.dumps([f"{self.queue}bdp"]),
             "sweep.background.burst.rate": json.dumps([f"{100 * self.share:.6g}%"]),
@@ -134,7 +142,8 @@ class Fig10:
         if not self.hosts:
             changes |= {"flow.mtu": f"{self.packet}B", "background.burst.packet": f"{self.packet}B"}
             changes |= {"flow.cwnd_clamp": self.window, "flow.initial_ssthresh": self.window}
-        results = elephan.run(FOLDER / ("fig10-hosts.toml" if self.hosts else "fig10.toml"), changes, store="none", workers=1)
+        file = "fig10-hosts.toml" if self.hosts else "fig10.toml"
+        results = elephan.run(FOLDER / file, changes, store="none", workers=1)
         (record,) = results
         series = results.series_of(record)
         assert series is not None and cc_of(record) == control
@@ -146,25 +155,38 @@ Setup = Fig8 | Fig10
 
 
 def fig8() -> Iterator[Setup]:
-    """Bursts by queues."""
-    for burst in ("8000B", "32kB", "64kB", "128kB", "256kB", "512kB", WINDOW):
-        for queue in ("16kB", "64kB", "128kB", "256kB", "512kB", "1MB", "2MB", "4MB", "8MB", "16MB"):
-            yield Fig8(burst, queue)
+    """Bursts by queues, the coarse grid first."""
+    coarse, fine = ("64kB", "512kB", "4MB"), ("128kB", "256kB", "1MB", "2MB", "16MB")
+    for queues in (coarse, fine):
+        for burst in ("8000B", "64kB", "512kB", WINDOW):
+            yield from (Fig8(burst, queue) for queue in queues)
+    for burst in ("32kB", "128kB", "256kB"):
+        yield from (Fig8(burst, queue) for queue in (*coarse, *fine))
 
 
 def fig10() -> Iterator[Setup]:
-    """Shares by queues for the paper's two seconds, and other bursts and windows; the coarse grid first."""
-    lines = ((False, 9000, (0.2, 0.4, 0.6, 0.8, 1.0)), (True, 9216, (round(HOST_UDP, 4), 0.6, 0.8, 1.0)))
-    for queues in ((0.1, 0.01, 1.0), (0.03, 0.3)):
+    """Shares by queues for the paper's two seconds, shorter and longer bursts, larger windows; the finer grid last."""
+    lines = ((False, 9000, (0.2, 0.4, 0.6, 0.8, 1.0)), (True, 9216, (round(HOST_UDP, 4), 0.6, 0.8)))
+    for hosts, packet, shares in lines:
+        for share in shares:
+            yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.1, 0.01, 1.0))
+    for burst_s in (0.5, 5.0, 1.0):
         for hosts, packet, shares in lines:
-            for share in shares:
-                yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in queues)
-        if 0.1 in queues:
-            for hosts, packet, shares in lines:
-                for burst_s in (0.5, 1.0, 5.0):
-                    yield from (Fig10(hosts, packet, burst_s, share, 0.1) for share in shares)
-            yield from (Fig10(False, 4000, 2.0, share, queue) for share in (0.4, 0.8, 1.0) for queue in queues)
-    yield from (Fig10(False, 1500, 2.0, share, queue) for share in (0.4, 1.0) for queue in (0.1, 0.01))
+            yield from (Fig10(hosts, packet, burst_s, share, 0.1) for share in shares)
+    for queue in (0.1, 0.01, 1.0):
+        yield from (Fig10(False, 4000, 2.0, share, queue) for share in (0.4, 1.0))
+    for hosts, packet, shares in lines:
+        for share in shares:
+            yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.03, 0.3))
+    yield from (Fig10(False, 1500, 2.0, share, 0.1) for share in (0.4, 1.0))
+
+
+def fig10_setups() -> list[dict[str, Any]]:
+    """Return figure 10's set-ups in regions.json, each once: with "era" where it was run so, else with "never"."""
+    found: dict[Any, dict[str, Any]] = {}
+    for item in sorted(read()["fig10"]["setups"], key=lambda item: item["lost"] == "era"):
+        found[tuple(item[key] for key in ("hosts", "packet", "burst_s", "share", "queue"))] = item
+    return list(found.values())
 
 
 FIGURES = {"fig8": fig8, "fig10": fig10}

@@ -38,6 +38,7 @@ pub fn of_flow(
         ("timeouts", c.timeouts),
         ("fast_retransmits", c.fast_retransmits),
         ("tlp_probes", c.tlp_probes),
+        ("cwnd_reductions", c.cwnd_reductions),
         ("spurious_recoveries", c.spurious_recoveries),
         ("acks", c.acks),
     ] {

@@ -11,6 +11,7 @@ mod network;
 mod requests;
 mod run;
 mod stripe;
+mod windows;
 
 pub use interval::bottleneck;
 
@@ -44,6 +45,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// Time of each event, s since the run began; None: it did not happen.
     pub event_times_s: Vec<Option<f64>>,
+    /// Of each window of the measurement: of the run, then of each connection, which has its name under `flow`.
+    pub windows: Vec<Metrics>,
     /// Of each sender that got a command to reduce its window.
     pub window_reductions: Vec<Metrics>,
     /// Empty unless asked for.
@@ -82,6 +85,7 @@ pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
         extrapolation::apply(spec, &measured, found, [&mut metrics, of_copy])
     });
     let event_times_s = measured.event_times.iter().map(|at| at.map(Time::as_secs_f64)).collect();
+    let windows = windows::of_windows(spec, &measured);
     let window_reductions =
         measured.window_reductions.iter().map(|reduction| of_window_reduction(spec, reduction)).collect();
     notes.extend(measured.notes);
@@ -97,6 +101,7 @@ pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
         extrapolation,
         notes,
         event_times_s,
+        windows,
         window_reductions,
         flow_series,
         link_series,

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use units::{Histogram, Span, Time};
 
 /// Counters that add up over flows.
-const SUMMED: [&str; 36] = [
+const SUMMED: [&str; 37] = [
     "delivered_bytes",
     "delivered_packets",
     "retransmitted_segments",
@@ -28,6 +28,7 @@ const SUMMED: [&str; 36] = [
     "timeouts",
     "fast_retransmits",
     "tlp_probes",
+    "cwnd_reductions",
     "spurious_recoveries",
     "acks",
     "offered_bytes",
@@ -84,11 +85,9 @@ pub fn of_run(spec: &RunSpec, measured: &MeasuredRun, of_flows: &[Metrics], of_e
     if let Some(taken) = completion(spec, measured) {
         metrics.insert("completion_s", Metric::Real(taken.as_secs_f64()));
     }
-    if spec.flows.len() > 1 {
-        let rates: Vec<f64> = of_flows.iter().filter_map(|m| real(m, "goodput_bps")).collect();
-        if let Some(index) = jain(&rates) {
-            metrics.insert("jain_index", Metric::Real(index));
-        }
+    let rates: Vec<f64> = of_flows.iter().filter_map(|m| real(m, "goodput_bps")).collect();
+    if let Some(index) = jain(&rates) {
+        metrics.insert("jain_index", Metric::Real(index));
     }
     insert_rtt(&mut metrics, &measured.flows);
     // Each of the measured interval, and of the warm-up.
@@ -187,7 +186,7 @@ fn completion(spec: &RunSpec, measured: &MeasuredRun) -> Option<Span> {
     Some(last.since(Time(first)))
 }
 
-/// Jain's fairness index (Jain, Chiu, Hawe 1984); None when nothing was delivered.
+/// Jain's fairness index (Jain, Chiu, Hawe 1984), 1 for one flow by its definition; None when nothing was delivered.
 fn jain(rates: &[f64]) -> Option<f64> {
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|r| r * r).sum();

@@ -42,6 +42,12 @@ impl<'a> ValidRun<'a> {
         spec.background.iter().try_for_each(|source| network::check_background(spec, source))?;
         spec.events.iter().try_for_each(|event| events::check(event, spec))?;
         spec.manager.iter().try_for_each(|of| manager::check(of, spec))?;
+        if let Some(window) = spec.measure.windows.iter().find(|window| {
+            window.from_ns >= window.to_ns || window.event.is_some_and(|event| event >= spec.events.len())
+        }) {
+            let name = &window.name;
+            return Err(RunError::Spec(format!("window {name}: to_ns above from_ns, and an event that exists")));
+        }
         Ok(ValidRun(spec))
     }
 

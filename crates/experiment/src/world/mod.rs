@@ -11,7 +11,9 @@ pub use stripes::Stripes;
 pub use timers::Timers;
 
 use crate::copy_study::CopyStudy;
+use crate::counters::MeasuredWindow;
 use crate::environment::{Environment, Senders};
+use crate::events::FlowProgress;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::path_test_ends::PathTest;
@@ -20,6 +22,7 @@ use crate::sender_command::AddressedCommand;
 use crate::series::{FlowRow, FlowSeries};
 use crate::side::Side;
 use crate::transport::{Transport, TransportMaker};
+use crate::windows::Windows;
 use crate::workload::Application;
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
@@ -37,6 +40,8 @@ pub struct World<M: TransportMaker, N> {
     pub short_flows: Vec<usize>,
     /// A copy that may be extrapolated.
     pub study: Option<CopyStudy>,
+    /// Windows of the measurement.
+    pub windows: Option<Windows>,
     /// Measurements beside the series.
     pub probes: Vec<Box<dyn Probe>>,
     /// A path test beside the traffic.
@@ -61,12 +66,18 @@ impl<T: Transport> ProbeView for View<'_, T> {
 
     fn flow(&self, index: usize) -> FlowObservation {
         let flow = &self.connections.flows[index];
-        let sender = flow.stats(Side::Sender);
+        let (sender, sample) = (flow.stats(Side::Sender), flow.sender.sample());
+        let is_open = self.connections.opened[index] && !flow.sender.is_closed();
         FlowObservation {
             received_bytes: flow.received(Side::Receiver),
             packets: flow.stats(Side::Receiver).data_segments_received,
             episodes: sender.timeouts + sender.fast_retransmits,
-            in_flight_bytes: flow.sender.sample().in_flight_bytes,
+            in_flight_bytes: sample.in_flight_bytes,
+            retransmitted_segments: sender.retransmitted_segments,
+            dropped_packets: flow.dropped_packets.iter().sum(),
+            timeouts: sender.timeouts,
+            cwnd_reductions: flow.spec.transport.udt.is_none().then_some(sender.cwnd_reductions),
+            cwnd_packets: is_open.then_some(sample.cwnd_packets),
         }
     }
 
@@ -77,8 +88,12 @@ impl<T: Transport> ProbeView for View<'_, T> {
 }
 
 impl<T: Transport> Senders<Packet> for Connections<T> {
-    fn delivered_bytes(&self, flow: usize) -> u64 {
-        self.flows[flow].received(Side::Receiver)
+    fn progress(&self, flow: usize) -> FlowProgress {
+        let flow = &self.flows[flow];
+        FlowProgress {
+            received_bytes: flow.received(Side::Receiver),
+            retransmitted_segments: flow.stats(Side::Sender).retransmitted_segments,
+        }
     }
 
     fn routes(&self, flow: usize) -> Option<[RouteId; 2]> {
@@ -210,15 +225,34 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         self.environment.sample(now, net);
     }
 
-    /// The timer of a probe fired: that of the copy under observation, where there is one, then the others'.
+    /// Tells the windows of the measurement that event timer `timer` has fired.
+    #[cold]
+    fn begin_windows(&mut self, timer: u32, net: &mut Network<Packet>) {
+        let (Some(windows), Some((event, at))) = (&mut self.windows, self.environment.happened(timer)) else { return };
+        windows.handle_event(event, at);
+        net.set_timer(self.connections.timers.probe(self.study.iter().len()), windows.poll_timeout());
+    }
+
+    /// Ends the windows of the measurement, as the run proper does at `now`.
+    pub fn finish_windows(&mut self, now: Time, net: &mut Network<Packet>) -> Vec<MeasuredWindow> {
+        let view = View { connections: &self.connections, now, net };
+        self.windows.as_mut().map_or(vec![], |windows| windows.finish(now, &view))
+    }
+
+    /// The timer of a probe fired: that of the copy under observation, the windows', where there are, then the others'.
     #[inline(never)]
     fn probe(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let timer = self.connections.timers.probe(index);
+        if self.windows.is_some() && index == self.study.iter().len() {
+            // Their counters of drops are those of this time.
+            net.flush_drops(self);
+        }
         let mut view = View { connections: &self.connections, now, net };
         let mut all = self
             .study
             .iter_mut()
             .map(|study| study as &mut dyn Probe)
+            .chain(self.windows.iter_mut().map(|windows| windows as &mut dyn Probe))
             .chain(self.probes.iter_mut().map(|probe| &mut **probe as &mut dyn Probe));
         let Some(probe) = all.nth(index) else { return };
         match probe.handle_timeout(now, &mut view) {
@@ -342,6 +376,9 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
         match self.connections.timers.which(timer) {
             Timer::Environment => {
                 self.environment.handle_timer(now, timer, &mut self.connections, net);
+                if self.windows.is_some() {
+                    self.begin_windows(timer, net);
+                }
             }
             Timer::Endpoint(index, side) => self.handle_endpoint_timer(now, index, side, net),
             Timer::Application(index) => self.handle_application_timer(now, index, net),

@@ -9,7 +9,7 @@ use crate::icmp::{fragments, is_whole_only, message, Problem};
 use crate::packet::{Pool, Token};
 use crate::plan::Join;
 use crate::tun::Tun;
-use experiment::{AddressedCommand, Environment, MoveId, Senders};
+use experiment::{AddressedCommand, Environment, FlowProgress, MoveId, Senders};
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,8 +55,10 @@ pub(super) struct HostSenders {
 }
 
 impl Senders<Token> for HostSenders {
-    fn delivered_bytes(&self, flow: usize) -> u64 {
-        self.progress.get(flow).map_or(0, |bytes| bytes.load(Ordering::Relaxed))
+    fn progress(&self, flow: usize) -> FlowProgress {
+        let received_bytes = self.progress.get(flow).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
+        // Its senders are the kernel's: a run that asks for their retransmissions is refused.
+        FlowProgress { received_bytes, retransmitted_segments: 0 }
     }
 
     fn routes(&self, flow: usize) -> Option<[RouteId; 2]> {

@@ -318,6 +318,7 @@ fn a_run_is_summed_up_as_the_simulator_does() {
         flow_series: series,
         link_series: experiment::LinkSeries::default(),
         event_times: vec![],
+        windows: None,
         window_reductions: vec![],
         short_flows: vec![],
         copy: None,

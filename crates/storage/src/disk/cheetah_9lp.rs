@@ -235,7 +235,7 @@ pub fn spec() -> DriveSpec {
             average_rotation: false,
         },
         control: Control {
-            block_ns: 105_000,
+            block_ns: (105_000, 105_000),
             request_ns: 0,
             read_hit_ns: (66_000, 273_000),
             read_miss_ns: (283_620, 86_730),

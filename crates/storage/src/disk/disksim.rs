@@ -10,6 +10,7 @@ use super::spec::{Buffer, Control, DriveSpec, ExtraDisconnect, Mechanics, ReadAh
 const CYLINDERS_MAX: i64 = 1_000_000;
 const SURFACES_MAX: i64 = 256;
 const BLOCKS_MAX: i64 = 1 << 40;
+const SETTLING: &str = "Add. write settling delay";
 
 /// The drive of a document; `open` as in [`super::param::parse`]. Where several kinds of drive are instantiated,
 /// `wanted` names one.
@@ -32,8 +33,7 @@ pub fn drive(
     };
     let layout = layout(model)?;
     let mechanics = mechanics(model, &layout, open)?;
-    let (read_bus, write_bus) = bus(document, disk)?;
-    let control = control(disk, read_bus.max(write_bus))?;
+    let control = control(disk, bus(document, disk)?)?;
     Ok(DriveSpec {
         name: disk.name.clone().unwrap_or_default(),
         layout,
@@ -172,7 +172,7 @@ fn mechanics(model: &Block, layout: &Layout, open: &mut super::param::Open<'_>) 
         rpm: block.need("Rotation speed (in rpms)")?.whole("Rotation speed (in rpms)", 1, 1_000_000)? as u64,
         seek_ns: seek.table((declared as u32).max(last + 1)),
         head_switch_ns: block.need("Head switch time")?.ms("Head switch time")?,
-        settle_ns: block.get("Add. write settling delay").map_or(Ok(0), |v| v.ms("Add. write settling delay"))?,
+        settle_ns: block.get(SETTLING).map_or(Ok(0), |value| value.ms_signed(SETTLING))?,
         average_rotation,
     })
 }
@@ -223,14 +223,17 @@ fn seek(block: &Block, open: &mut super::param::Open<'_>) -> Result<SeekSpec, Pa
     }
 }
 
-fn control(disk: &Block, bus_ns: u64) -> Result<Control, ParamError> {
+fn control(disk: &Block, bus_ns: (u64, u64)) -> Result<Control, ParamError> {
     let scale = disk.get("Time scale for overheads").map_or(Ok(1.0), |v| v.real("Time scale for overheads"))?;
     let ms = |name: &str| -> Result<u64, ParamError> { disk.get(name).map_or(Ok(0), |value| value.ms(name)) };
     let over = |name: &str| Ok::<u64, ParamError>((ms(name)? as f64 * scale.max(0.0)).round() as u64);
     let pair = |read: &str, write: &str| Ok::<_, ParamError>((over(read)?, over(write)?));
     let extra = flag(disk, "Extra write disconnect")?;
     Ok(Control {
-        block_ns: ms("Bulk sector transfer time")?.max(bus_ns),
+        block_ns: {
+            let own = ms("Bulk sector transfer time")?;
+            (own.max(bus_ns.0), own.max(bus_ns.1))
+        },
         request_ns: over("Per-request overhead time")?,
         read_hit_ns: pair("Read hit over. after read", "Read hit over. after write")?,
         read_miss_ns: pair("Read miss over. after read", "Read miss over. after write")?,
@@ -280,7 +283,8 @@ fn buffer(disk: &Block) -> Result<Buffer, ParamError> {
         }
         Ok((share * 1e6).round() as u64)
     };
-    let enabled = flag(disk, "Enable caching in buffer")?;
+    // DiskSim takes 0 to 2, and 2 as 1: it asks whether the value is 0.
+    let enabled = whole("Enable caching in buffer", 0, 2)? > 0;
     let read_ahead = match whole("Buffer continuous read", 0, 4)? {
         0 => ReadAhead::No,
         1 => ReadAhead::Track,

@@ -198,7 +198,7 @@ impl Drive {
                 let (index, hit) = self.segments.for_read(&self.spec.buffer, block, blocks);
                 if hit == CacheHit::Whole && self.spec.buffer.sneaky {
                     self.segments.touch(index);
-                    return at + hit_ns + prepare_ns + blocks * self.spec.control.block_ns + complete_ns;
+                    return at + hit_ns + prepare_ns + blocks * self.spec.control.block_ns.0 + complete_ns;
                 }
                 waited = Some(until);
             }

@@ -56,7 +56,8 @@ impl DriveSpec {
         let switch = if from.head == to.head { 0 } else { self.mechanics.head_switch_ns };
         match seek.max(switch) {
             0 => 0,
-            moved => moved + if write { self.mechanics.settle_ns } else { 0 },
+            moved if write => moved.saturating_add_signed(self.mechanics.settle_ns),
+            moved => moved,
         }
     }
 

@@ -83,7 +83,7 @@ impl Medium<'_> {
         }
         let (_, begins) = self.spec.meets_within(stay, until - stay.first)?;
         let sectors = u64::from(self.spec.layout.zones()[stay.run.place.zone].sectors);
-        let there = bus + (until - stay.first) * self.spec.control.block_ns;
+        let there = bus + (until - stay.first) * self.spec.control.block_ns.1;
         (there <= begins).then(|| begins + self.spec.passing_ns(stay.run.place.zone, sectors))
     }
 
@@ -92,9 +92,10 @@ impl Medium<'_> {
     pub fn write(&mut self, block: u64, end: u64, bus_at: u64, least: u64, written: &mut Vec<u64>) -> (u64, u64) {
         let room = self.spec.buffer.blocks;
         let revolution = self.spec.revolution_ns();
-        let block_ns = self.spec.control.block_ns;
+        let block_ns = self.spec.control.block_ns.1;
         written.clear();
         let (mut bus, mut next, mut free, mut least) = (bus_at, block, self.free, least);
+        let first_at = bus_at + self.spec.control.first_blocks(end - block).min(room) * block_ns;
         while next < end {
             let mut stay = self.spec.go(self.arm, free, next, true, least);
             least = 0;
@@ -113,9 +114,10 @@ impl Medium<'_> {
                 }
                 bus += block_ns;
                 let begins = self.spec.pass_begins(&stay, next);
-                if bus > begins {
+                let there = bus.max(first_at);
+                if there > begins {
                     // The data is not there yet: the block passes, and comes again.
-                    stay.begins += (bus - begins).div_ceil(revolution) * revolution;
+                    stay.begins += (there - begins).div_ceil(revolution) * revolution;
                 }
                 written.push(self.spec.pass_ends(&stay, next));
                 next += 1;

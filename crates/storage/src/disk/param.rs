@@ -129,6 +129,15 @@ impl Value {
         Ok((ms * 1e6).round() as u64)
     }
 
+    /// A time in ms that may be negative, as ns. Range: to 10^9 ms either way.
+    pub fn ms_signed(&self, name: &str) -> Result<i64, ParamError> {
+        let ms = self.real(name)?;
+        if !(-1e9..=1e9).contains(&ms) {
+            return Err(self.wrong(name, "a time in ms, from -1e9 to 1e9"));
+        }
+        Ok((ms * 1e6).round() as i64)
+    }
+
     pub fn list(&self, name: &str) -> Result<&[Value], ParamError> {
         match &self.what {
             ParamKind::List(values) => Ok(values),

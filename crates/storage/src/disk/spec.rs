@@ -21,8 +21,8 @@ pub enum ReadAhead {
 /// Behaviour of the controller between bus, buffer and medium. Times in ns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Control {
-    /// Time per 512-byte block over the bus.
-    pub block_ns: u64,
+    /// Time per 512-byte block over the bus: (of a read, of a write).
+    pub block_ns: (u64, u64),
     /// Before anything else, per request.
     pub request_ns: u64,
     /// Command overheads: (after a read, after a write).
@@ -55,6 +55,24 @@ pub struct Control {
     pub extra_disconnect: Option<ExtraDisconnect>,
     /// A write's seek takes at least this, unless it goes on where the last write ended.
     pub least_write_seek_ns: u64,
+}
+
+/// Blocks of a write that must be in the buffer before the first goes to the medium, of a drive with extra
+/// disconnections: 10, or 15 of a long write. (DiskSim has them as constants, disk_buffer_block_available.)
+const FIRST_BLOCKS: u64 = 10;
+const FIRST_BLOCKS_LONG: u64 = 15;
+/// Blocks of a long write.
+const LONG_WRITE: u64 = 45;
+
+impl Control {
+    /// Blocks of a write of `blocks` that must be in the buffer before the first goes to the medium.
+    pub fn first_blocks(&self, blocks: u64) -> u64 {
+        match self.extra_disconnect {
+            None => 1,
+            Some(_) if blocks < LONG_WRITE => blocks.min(FIRST_BLOCKS),
+            Some(_) => FIRST_BLOCKS_LONG,
+        }
+    }
 }
 
 /// Some drives let the bus go before they take a write's data.
@@ -128,8 +146,8 @@ pub struct Mechanics {
     pub seek_ns: Vec<u64>,
     /// To another surface; within a seek it costs nothing more.
     pub head_switch_ns: u64,
-    /// More before a write, when the arm moved or the surface changed.
-    pub settle_ns: u64,
+    /// More before a write, when the arm moved or the surface changed; less where negative.
+    pub settle_ns: i64,
     /// Every access waits half a revolution, whatever the angle.
     pub average_rotation: bool,
 }

@@ -1,5 +1,6 @@
 //! Drives made small, whose times can be worked out by hand, and what every drive holds to.
 
+use super::mechanics::Arm;
 use super::*;
 use crate::trace::Kind;
 use proptest::prelude::*;
@@ -31,7 +32,7 @@ fn spec() -> DriveSpec {
             average_rotation: false,
         },
         control: Control {
-            block_ns: 2_000,
+            block_ns: (2_000, 2_000),
             request_ns: 0,
             read_hit_ns: (10_000, 20_000),
             read_miss_ns: (30_000, 40_000),
@@ -108,6 +109,42 @@ fn a_write_settles_and_ends_on_the_medium() {
 }
 
 #[test]
+fn settling_may_take_time_off_a_write() {
+    let mut spec = spec();
+    let (from, to) = (Arm::default(), Arm { cylinder: 2, head: 0 });
+    assert_eq!((spec.seek_ns(from, to, false), spec.seek_ns(from, to, true)), (1_100_000, 1_350_000));
+    spec.mechanics.settle_ns = -642_000;
+    assert_eq!((spec.seek_ns(from, to, false), spec.seek_ns(from, to, true)), (1_100_000, 458_000));
+    assert_eq!(spec.seek_ns(from, from, true), 0, "nothing settles on the track");
+    spec.mechanics.settle_ns = -2_000_000;
+    assert_eq!(spec.seek_ns(from, to, true), 0);
+}
+
+#[test]
+fn the_bus_takes_its_own_time_for_reads_and_writes() {
+    let mut spec = spec();
+    spec.control.block_ns = (2_000, 5_000);
+    spec.buffer.write_back = true;
+    let mut drive = Drive::new(spec);
+    // Command 0.05 ms and two blocks of 5 us; back from the buffer, command 20 us after a write and two of 2 us.
+    assert_eq!(drive.serve(0, write(43, 2)), 60_000);
+    assert_eq!(drive.serve(20_000_000, read(43, 2)), 20_024_000);
+}
+
+/// Two blocks over a bus of 1.6 ms each are there at 1.67 and 3.27 ms; the first block's place passes at 3 ms.
+#[test]
+fn a_drive_with_extra_disconnections_waits_for_the_first_blocks_of_a_write() {
+    let mut spec = spec();
+    spec.control.block_ns.1 = 1_600_000;
+    assert_eq!(Drive::new(spec.clone()).serve(0, write(43, 2)), 5_000_000);
+    let none = ExtraDisconnect { command_ns: 0, disconnect_ns: 0, between_ns: 0, again_ns: 0, seek_delta_ns: 0 };
+    spec.control.extra_disconnect = Some(none);
+    assert_eq!(Drive::new(spec.clone()).serve(0, write(43, 2)), 15_000_000);
+    let first = [1, 9, 10, 44, 45, 200].map(|blocks| spec.control.first_blocks(blocks));
+    assert_eq!(first, [1, 9, 10, 10, 15, 15]);
+}
+
+#[test]
 fn a_write_back_drive_completes_from_the_buffer_and_delays_the_next() {
     let mut spec = spec();
     spec.buffer.write_back = true;
@@ -180,7 +217,7 @@ fn zero_latency_access_reads_a_track_in_one_revolution() {
 #[test]
 fn a_slow_bus_dominates_and_large_requests_fit_small_segments() {
     let mut spec = spec();
-    spec.control.block_ns = 3_000_000;
+    spec.control.block_ns = (3_000_000, 3_000_000);
     spec.buffer.blocks = 4;
     let mut drive = Drive::new(spec);
     let done = drive.serve(0, read(0, 8));

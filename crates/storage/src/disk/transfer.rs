@@ -48,7 +48,7 @@ impl<'a> Transfer<'a> {
                         continue;
                     }
                 }
-                self.at += self.control.block_ns;
+                self.at += self.control.block_ns.0;
                 self.done += 1;
             } else {
                 let enough = (self.done + self.watermark).min(self.blocks) as usize - 1;

@@ -225,6 +225,7 @@ impl Endpoint {
             s.prior_cwnd = s.snd_cwnd;
             let ssthresh = self.cc.ssthresh();
             self.sock().snd_ssthresh = ssthresh;
+            self.stats.cwnd_reductions += 1;
             self.cc.cwnd_event(CaEvent::Loss);
             self.init_undo();
         }

@@ -75,6 +75,11 @@ impl Endpoint {
             self.rx.fresh.clear();
             let (start, end) = self.rx.ofo.insert(seg.seq, end_seq, &mut self.rx.fresh);
             let crowded = self.rx.update_sacks(start, end);
+            if self.rx.autotuning && !self.is_reno() {
+                // Without SACK a window that changes would hide duplicate ACKs (Linux tcp_data_queue_ofo).
+                self.rx.open_window(0);
+                self.rx.grow(seg.len);
+            }
             // Linux tcp_sack_new_ofo_skb tells of the blocks before this one; there is room for it too.
             self.rx.ack_now |= crowded && self.rx.compressed > 0;
         }
@@ -297,11 +302,9 @@ impl Endpoint {
         let read = rx.nxt - rx.unread;
         let copied = read - rx.space_seq.min(read);
         if copied > rx.space {
-            let mut window = (copied << 1) + AUTOTUNE_EXTRA_SEGMENTS * u64::from(rx.advmss);
-            let grow = u128::from(window) * u128::from(copied - rx.space) / u128::from(rx.space.max(1));
-            window = window.saturating_add(u64::try_from(grow << 1).unwrap_or(u64::MAX));
-            rx.clamp = rx.clamp.max(window.min(rx.limit));
+            let more = copied - rx.space;
             rx.space = copied;
+            rx.open_window(more);
         }
         rx.space_seq = read;
         rx.space_ns = self.now;

@@ -304,6 +304,16 @@ impl Receiver {
         self.num_sacks = count;
     }
 
+    /// Offers twice `space`, more where it has just grown by `more` bytes, and what is held out of order beside it: the
+    /// sender goes on behind a hole (Linux tcp_rcvbuf_grow, since 6.16).
+    pub(crate) fn open_window(&mut self, more: u64) {
+        let mut window = (self.space << 1) + AUTOTUNE_EXTRA_SEGMENTS * u64::from(self.advmss);
+        let grow = u128::from(window) * u128::from(more) / u128::from((self.space - more).max(1));
+        window = window.saturating_add(u64::try_from(grow << 1).unwrap_or(u64::MAX));
+        window = window.saturating_add(self.ofo.end().saturating_sub(self.nxt));
+        self.clamp = self.clamp.max(window.min(self.limit));
+    }
+
     /// Bytes have come in order: the window may open further (Linux tcp_grow_window).
     #[inline]
     pub(crate) fn grow(&mut self, len: u32) {

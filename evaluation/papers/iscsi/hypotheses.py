@@ -1,0 +1,204 @@
+"""Hypotheses for what decides figures 7 to 13, one at a time and crossed, held against every statement of the claims.
+
+    python -m evaluation.papers.iscsi.hypotheses            # runs what is missing, writes hypotheses.json
+    python -m evaluation.papers.iscsi.hypotheses --page     # hypotheses.md from hypotheses.json
+
+Runs of 300 s (figures 7 to 10) at 1, 2, 5 and 10 connections and of 600 s (11 to 13), five seeds each. Each run is
+stored when it ends. `--trace FILE` adds the set-ups that replay a block trace, `--crossed` those of several changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import elephan
+from elephan.api import Results
+from elephan.papers.claims import Outcome, Paper, Runs, read
+from elephan.papers.evaluation import PaperResults
+from elephan.papers.spread import Spread
+from elephan.papers.verdict import judge
+
+from .burst import figures9_and_10
+from .cells import DEPTH, Cell, crossed, one_at_a_time, traced
+from .connections import figures7_and_8
+from .fairness import figures11_to_13
+from .session import CCS, title_of
+
+FOLDER = Path(__file__).parent
+FOUND = FOLDER / "hypotheses.json"
+PAGE = FOLDER / "hypotheses.md"
+
+CONNECTIONS = (1, 2, 5, 10)
+
+READERS = {"fig7.toml": figures7_and_8, "fig11-13.toml": figures11_to_13, "fig10.toml": figures9_and_10}
+"""Readers by scenario, in the order in which all set-ups are run."""
+
+
+def run(cell: Cell, file: str, paper: Paper, store: str) -> dict[str, Any]:
+    """Return what a scenario gives under a set-up: by claim each statement's outcome, and the numbers behind it."""
+    runs = [(Runs(file=file), results) for results in _results(cell, file, store)]
+    found: dict[str, Any] = {}
+    for claim, measured in READERS[file].evaluate(PaperResults(paper, runs)).measured.items():
+        judged = judge(paper.claim(claim), measured)
+        outcomes = {check.order.label: check.outcome for check in judged.orders}
+        outcomes |= {check.value.label: Outcome.HOLDS if check.holds else Outcome.BROKEN for check in judged.values}
+        found[claim] = {
+            "statements": {label: outcome.value for label, outcome in outcomes.items()},
+            "numbers": {name: [round(value, 3) for value in Spread.of(one).values] for name, one in measured.items()},
+        }
+    return found
+
+
+def _results(cell: Cell, file: str, store: str) -> Iterator[Results]:
+    for settings in settings_of(cell, file):
+        yield elephan.run(FOLDER / file, settings, store=store, workers=1)
+
+
+def settings_of(cell: Cell, file: str) -> Iterator[dict[str, Any]]:
+    """Yield the settings with which a scenario is run; several where the depth follows the connections."""
+    beside = file == "fig11-13.toml"
+    set_ = {key: value for key, value in cell.set.items() if beside or ".ftp." not in key}
+    ccs = ("reno", "htcp", "bic") if beside else tuple(CCS)
+    set_[f"sweep.flow.{'*' if beside else 'session'}.congestion_control"] = f"[{', '.join(map(cell.control, ccs))}]"
+    if not beside:
+        set_["run.duration"] = "300s"
+    each = cell.depth_each
+    if file != "fig7.toml":
+        connections = 5 if file == "fig10.toml" else 1
+        yield set_ | ({DEPTH: each * connections} if each else {})
+    elif each is None:
+        yield set_ | {"sweep.flow.session.connections": str(list(CONNECTIONS))}
+    else:
+        yield from (set_ | {"sweep.flow.session.connections": f"[{n}]", DEPTH: each * n} for n in CONNECTIONS)
+
+
+def load() -> dict[str, Any]:
+    """Return what was found: by name the settings of a set-up, its figures by claim, and the day."""
+    found: dict[str, Any] = json.loads(FOUND.read_text()) if FOUND.exists() else {}
+    return found
+
+
+def measure(cells: Sequence[Cell], store: str, say: Callable[[str], None]) -> None:
+    """Run what is missing or was found under other settings, and keep each scenario as it ends."""
+    paper = read(FOLDER)
+    found = load()
+    for file in READERS:
+        for cell in cells:
+            old = found.get(cell.name)
+            if old is None or old["set-up"] != cell.key():
+                old = found[cell.name] = {"set-up": cell.key(), "done": {}, "claims": {}}
+            if file not in cell.figures or file in old["done"]:
+                continue
+            old["claims"] |= run(cell, file, paper, store)
+            old["done"][file] = date.today().isoformat()
+            FOUND.write_text(json.dumps(found, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+            say(f"{file}: {cell.name}")
+
+
+WORDS = {"holds": "yes", "does not hold": "no", "not decided": "open"}
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """Return the tables: a row per set-up, a column per statement."""
+    from evaluation.markdown import filled
+
+    paper = read(FOLDER)
+    latest = max(day for one in found.values() for day in one["done"].values())
+    parts = [INTRO.format(date=latest)]
+    several = {cell.name for cell in crossed()}
+    for claim in EXTRA:
+        parts.append(f"## {claim}: {paper.claim(claim).title}")
+        parts += _tables(claim, {name: one for name, one in found.items() if name not in several})
+    rows = {name: one for name, one in found.items() if name in several}
+    for claim in ("iscsi.fig7", "iscsi.fig8") if rows else ():
+        parts.append(f"## {claim}, crossed")
+        parts.append(CROSSED)
+        parts += _tables(claim, rows)
+    return filled("\n\n".join(parts))
+
+
+def _tables(claim: str, found: Mapping[str, Any]) -> Iterator[str]:
+    from evaluation.markdown import table
+
+    rows = {name: one["claims"][claim] for name, one in found.items() if claim in one["claims"]}
+    if not rows:
+        return
+    labels = list(next(iter(rows.values()))["statements"])
+    yield "\n".join(f"{number}. {label}" for number, label in enumerate(labels, 1))
+    body = []
+    for name, one in rows.items():
+        outcomes = [WORDS[one["statements"][label]] for label in labels]
+        body.append([name, *outcomes, *(show(one["numbers"]) for show in EXTRA[claim].values())])
+    yield table(["set-up", *map(str, range(1, len(labels) + 1)), *EXTRA[claim]], body)
+
+
+Numbers = Mapping[str, Sequence[float]]
+
+
+def _best(connections: int) -> Callable[[Numbers], str]:
+    """Return who carries most with so many connections, with the median; "or" names those whose ranges overlap."""
+
+    def show(numbers: Numbers) -> str:
+        found = {cc: Spread(tuple(numbers[f"{cc}_{connections}"])) for cc in CCS}
+        ranked = sorted(CCS, key=lambda cc: -found[cc].median)
+        first = found[ranked[0]]
+        near = [title_of(cc) for cc in ranked if not found[cc].is_below(first)]
+        named = " or ".join(near) if len(near) < len(CCS) else "all"
+        return f"{named} {first.median:.2f}"
+
+    return show
+
+
+def _numbers(*names: str, form: str = "{:.0f}") -> Callable[[Numbers], str]:
+    return lambda numbers: ", ".join(form.format(Spread(tuple(numbers[name])).median) for name in names)
+
+
+def _windows(cc: str) -> Callable[[Numbers], str]:
+    return _numbers(f"{cc}_session", f"{cc}_ftp")
+
+
+EXTRA: Mapping[str, Mapping[str, Callable[[Numbers], str]]] = {
+    "iscsi.fig7": {f"best with {n}, MB/s": _best(n) for n in CONNECTIONS},
+    "iscsi.fig8": {"drops: Reno, BIC, H-TCP, HSTCP, Scalable": _numbers(*CCS)},
+    "iscsi.fig9-10": {
+        "MB/s: Reno, BIC, H-TCP, HSTCP, Scalable": _numbers(*CCS, form="{:.2f}"),
+        "at 16, 64, 256 KiB, 4 MiB": _numbers("at_16k", "at_64k", "at_256k", "at_4096k", form="{:.2f}"),
+    },
+    "iscsi.fig11-13": {f"{title_of(cc)}: iSCSI, FTP": _windows(cc) for cc in ("reno", "htcp", "bic")},
+}
+"""Columns beside the statements: what was measured, medians."""
+
+INTRO = """# What would make the paper's figures 7 to 13 true
+
+Made by `python -m evaluation.papers.iscsi.hypotheses`, {date}; do not edit. [README](README.md) says what follows.
+
+A row is a set-up: that of the figures with one thing changed. A column is a statement of claims.toml. yes: it holds in
+the ranges of five seeds; no: the medians are in another order, or outside the tolerance; open: the medians are in the
+paper's order and the ranges overlap. Runs of 300 s at 1, 2, 5 and 10 connections (figures 7 and 8) and by
+MaxBurstLength (figures 9 and 10), of 600 s (11 to 13)."""
+
+CROSSED = """Windows, recovery, least time-out, requests and congestion controls, all with all: figures 7 and 8."""
+
+
+def main() -> None:
+    """Run what is missing and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--store", default="out/iscsi-hypotheses.sqlite", help="where each run is kept when it ends")
+    parser.add_argument("--trace", type=Path, help="block trace to replay, HP's hp-ajw-1week.srt")
+    parser.add_argument("--crossed", action="store_true", help="the crossed set-ups, too")
+    parser.add_argument("--page", action="store_true", help="write the page of what was found and run nothing")
+    args = parser.parse_args()
+    if not args.page:
+        cells = [*one_at_a_time(), *(traced(args.trace) if args.trace else ()), *(crossed() if args.crossed else ())]
+        measure(cells, args.store, lambda line: print(line, file=sys.stderr, flush=True))
+    PAGE.write_text(page(load()))
+
+
+if __name__ == "__main__":
+    main()
