@@ -129,6 +129,7 @@ def test_a_device_differs_in_a_fiftieth_and_is_made_so_again(tmp_path: Path) -> 
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.looks_at_kernel
 @pytest.mark.skipif(bool(PROBLEM), reason=str(PROBLEM))
 def test_a_program_copies_over_a_path_and_its_row_is_stored(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,22 +35,41 @@ def test_a_sweep_measures_each_depth_with_each_number_of_connections_and_marks_t
 
 
 def test_the_knee_in_json_is_that_of_the_points_beside_it(target: Target, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--duration", "100ms", "--depth", "1,8,64", "--connections", "1,2", "--reads", "50", "--overwrite"]
-    assert call(["iscsi", "bench", target.url, *options, "--json"]) == 0
-    done = json.loads(capsys.readouterr().out)
+    done = mixed_sweep(target, capsys, "100ms")
     loads = []
     for point in done["points"]:
         kinds = [point["reads"], point["writes"]]
         assert all(0 < kind["latency_p50_ns"] <= kind["latency_p99_ns"] <= kind["latency_max_ns"] for kind in kinds)
-        number = sum(kind["done"] for kind in kinds)
-        mean_s = sum(kind["done"] * kind["latency_mean_ns"] for kind in kinds) / number / 1e9
-        # Little's law: the mean time is the number of outstanding commands over the rate.
-        assert mean_s == pytest.approx(point["depth"] * point["elapsed_ns"] / 1e9 / number, rel=0.2)
         moved = sum(kind["bytes"] for kind in kinds) / (point["elapsed_ns"] / 1e9)
-        loads.append(LoadPoint(point["depth"], point["connections"], moved, mean_s))
+        loads.append(LoadPoint(point["depth"], point["connections"], moved, mean_latency_s(point)))
     knee = knee_of(loads)
     assert knee is not None
     assert done["knee"] == {"depth": loads[knee.index].depth, "connections": loads[knee.index].connections}
+
+
+@pytest.mark.measures_time
+def test_latencies_and_rates_of_a_sweep_agree_by_littles_law(
+    target: Target, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mean time is the number of outstanding commands over the rate, unless the sender is kept from sending."""
+    for point in mixed_sweep(target, capsys, "300ms")["points"]:
+        rate_per_s = sum(point[kind]["done"] for kind in ("reads", "writes")) / (point["elapsed_ns"] / 1e9)
+        assert mean_latency_s(point) == pytest.approx(point["depth"] / rate_per_s, rel=0.2)
+
+
+def mixed_sweep(target: Target, capsys: pytest.CaptureFixture[str], duration: str) -> dict[str, Any]:
+    """Return what a sweep of reads and writes over six loads says in JSON."""
+    options = ["--duration", duration, "--depth", "1,8,64", "--connections", "1,2", "--reads", "50", "--overwrite"]
+    assert call(["iscsi", "bench", target.url, *options, "--json"]) == 0
+    done: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return done
+
+
+def mean_latency_s(point: dict[str, Any]) -> float:
+    """Return the mean time of a command, of reads and writes together, in s."""
+    kinds = [point["reads"], point["writes"]]
+    total_ns: float = sum(kind["done"] * kind["latency_mean_ns"] for kind in kinds)
+    return total_ns / sum(kind["done"] for kind in kinds) / 1e9
 
 
 def test_one_load_has_no_knee(target: Target, capsys: pytest.CaptureFixture[str]) -> None:
