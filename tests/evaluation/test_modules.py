@@ -29,6 +29,7 @@ def pairs(ours: list[float], theirs: list[float]) -> list[tuple[dict[str, Any], 
     [
         ([9.0, 9.1], [9.1, 9.2], "within 5 %"),
         ([9.0, 9.9], [9.1, 9.2], "not decided"),
+        ([8.5, 9.1], [9.1, 9.2], "not decided"),
         ([7.0, 7.9], [9.1, 9.2], "not decided"),
         ([7.0, 7.9, 7.5, 7.6], [9.1, 9.2, 9.2, 9.3], "apart"),
         ([9.0], [9.0], "one run"),

@@ -94,7 +94,9 @@ def test_shares_alternate_where_they_last_and_turn() -> None:
     # Independent draws: a share of 10 s says nothing of the next.
     noise = windows(100 + np.repeat(np.random.default_rng(1).normal(0, 20, 60), 10), ftp)
     assert noise.persistence < noise.chance
-    # A share that moves once and stays does not come back: no turn within half of the time.
+    # A share that moves once and stays does not come back.
+    moved = windows(np.where(time_s < 200, 150.0, 60.0), ftp)
+    assert moved.alternation < moved.chance < moved.persistence
     steady = windows(np.full(600, 120.0), np.full(600, 60.0))
     assert (steady.imbalance, steady.alternation, steady.persistence) == (2, 0, 0)
 
