@@ -32,7 +32,7 @@ class Outcome(Enum):
 
     HOLDS = "holds"
     NOT_DECIDED = "not decided"
-    """The medians are in order; the ranges of repetitions overlap."""
+    """The ranges of repetitions overlap, whatever the medians are."""
     BROKEN = "does not hold"
 
 
@@ -72,9 +72,9 @@ class Order(_Table):
         if self.equal_within:
             within = left.median <= right.median + self.equal_within * abs(right.median)
             return Outcome.HOLDS if within else Outcome.BROKEN
-        if left.median >= right.median:
-            return Outcome.BROKEN
-        return Outcome.HOLDS if left.is_below(right) else Outcome.NOT_DECIDED
+        if left.is_below(right):
+            return Outcome.HOLDS
+        return Outcome.BROKEN if left.low >= right.high else Outcome.NOT_DECIDED
 
 
 class Region(_Table):

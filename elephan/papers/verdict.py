@@ -9,7 +9,7 @@
 - differs: an order is broken; a statement holds in no set-up; or a value is outside and the claim states no order.
 
 A quantity may be measured once per repetition. Its median is held against a value. An order holds only where the ranges
-of neighbours do not overlap; it is broken where the medians are not in order.
+of neighbours do not overlap, and is broken only where they do not overlap either, or are one number.
 
 Two more are for claims that no run measures: "held by tests", a statement without numbers that tests of the core hold;
 and "not yet", for which there is nothing so far.

@@ -118,7 +118,9 @@ def test_of_repetitions_the_median_is_judged_and_the_range_shown() -> None:
         ([9.0, 10.0, 11.0], [29.0, 30.0, 31.0], Verdict.REPRODUCED),
         ([9.0, 10.0, 29.5], [29.0, 30.0, 31.0], Verdict.NOT_DECIDED),
         ([9.0, 10.0, 29.0], [29.0, 30.0, 31.0], Verdict.NOT_DECIDED),
-        ([9.0, 31.0, 32.0], [29.0, 30.0, 31.0], Verdict.DIFFERS),
+        ([9.0, 31.0, 32.0], [29.0, 30.0, 31.0], Verdict.NOT_DECIDED),
+        ([31.0, 31.0, 32.0], [29.0, 30.0, 31.0], Verdict.DIFFERS),
+        ([30.0, 30.0], 30.0, Verdict.DIFFERS),
         ([32.0, 33.0, 34.0], [29.0, 30.0, 31.0], Verdict.DIFFERS),
         ([9.0, 10.0, 11.0], 30.0, Verdict.REPRODUCED),
     ],
@@ -127,7 +129,7 @@ def test_an_order_holds_where_ranges_are_apart(small: list[float], large: Measur
     judged = judge(claim(tolerance=5.0), {"small": small, "large": large})
     assert judged.verdict is verdict
     if verdict is Verdict.NOT_DECIDED:
-        assert "not decided, as ranges overlap: small < large (small congestion control 10 (9 to 29" in judged.because
+        assert "not decided, as ranges overlap: small < large (small congestion control " in judged.because
 
 
 def test_an_order_of_three_is_as_good_as_its_weakest_two() -> None:
@@ -135,7 +137,7 @@ def test_an_order_of_three_is_as_good_as_its_weakest_two() -> None:
     three = Claim(id="x.y", title="t", text="t", source="s", order=(order,))
     found = {"a": [1.0, 2.0], "b": [1.9, 3.0], "c": [4.0, 5.0]}
     assert judge(three, found).verdict is Verdict.NOT_DECIDED
-    assert judge(three, {**found, "c": [2.0, 2.4]}).verdict is Verdict.DIFFERS
+    assert judge(three, {**found, "c": [1.0, 1.4]}).verdict is Verdict.DIFFERS
 
 
 def test_an_order_that_is_broken_weighs_more_than_one_that_is_not_decided() -> None:

@@ -182,8 +182,8 @@ INTRO = """# What would make the paper's figures 7 to 13 true
 Made by `python -m evaluation.papers.iscsi.hypotheses`, {date}; do not edit. [README](README.md) says what follows.
 
 A row is a set-up: that of the figures with one thing changed. A column is a statement of claims.toml. yes: it holds in
-the ranges of five seeds; no: the medians are in another order, or outside the tolerance; open: the medians are in the
-paper's order and the ranges overlap. Runs of 300 s at 1, 2, 5 and 10 connections (figures 7 and 8) and by
+the ranges of five seeds; no: they are in another order, apart as well, or the median is outside the tolerance; open:
+the ranges overlap. Runs of 300 s at 1, 2, 5 and 10 connections (figures 7 and 8) and by
 MaxBurstLength (figures 9 and 10), of 600 s (11 to 13)."""
 
 CROSSED = """Windows, recovery, least time-out, requests and congestion controls, all with all: runs of 150 s."""
