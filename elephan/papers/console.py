@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from elephan.papers.chance import words_on
 from elephan.papers.claims import Outcome
 from elephan.papers.evaluation import Table
 from elephan.papers.spread import Measured, Spread, shown, shown_with_range
@@ -113,6 +114,8 @@ def show(done: PaperRun, console: Console) -> None:
         console.print(line)
         if item.verdict in EXPLAINED and item.claim.why:
             console.print(Text(f"  {item.claim.why}", style="dim"))
+        if drawn := words_on(item.claim, done.results):
+            console.print(Text(f"  {drawn}", style="dim"))
     for note in kernel.lines if kernel is not None else ():
         console.print(Text(note, style="dim"))
     console.print()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elephan.api import Results
-from elephan.papers import drawing
+from elephan.papers import chance, drawing
 from elephan.papers.claims import Outcome, Paper, Runs
 from elephan.papers.console import kernel_number, our_number, our_order, paper_number, summary
 from elephan.papers.evaluation import Evaluation
@@ -80,7 +80,7 @@ def render(
     return _template().render(
         paper=paper,
         lead=summary(tuple(judgements)),
-        claims=[_claim(paper, item, evaluation, kernel) for item in judgements],
+        claims=[_claim(paper, item, evaluation, results, kernel) for item in judgements],
         references=[reference if kernel is None else kernel.instead_of(reference) for reference in paper.references],
         kernel=kernel,
         facts=[fact for fact in facts_of(records) if fact[0] not in ("scenario", "set")] if records else [],
@@ -91,9 +91,16 @@ def render(
     )
 
 
-def _claim(paper: Paper, item: Judgement, evaluation: Evaluation, kernel: KernelColumn | None) -> dict[str, Any]:
+def _claim(
+    paper: Paper,
+    item: Judgement,
+    evaluation: Evaluation,
+    results: Sequence[tuple[Runs, Results]],
+    kernel: KernelColumn | None,
+) -> dict[str, Any]:
     return {
         "claim": item.claim,
+        "chance": chance.words_on(item.claim, results),
         "verdict": item.verdict,
         "because": item.because,
         "numbers": _numbers(item, kernel) if item.values or item.orders or item.regions else "",

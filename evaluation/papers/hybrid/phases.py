@@ -19,7 +19,7 @@ import numpy as np
 import elephan
 from elephan.report.timeline import link_line
 
-from .controls import FOLDER, cell_of, read_table, write_table
+from .controls import CUBIC, FOLDER, cell_of, read_table, write_table
 
 TABLE = FOLDER / "phases.csv"
 
@@ -33,7 +33,6 @@ LOSSES_APART_S = 1.0
 AFTER_S = 12.0
 """Time that a flow is followed: the wake is 10 s."""
 
-CUBIC = '{ name = "cubic", variant = "2.1", beta = "819/1024", hystart = "off" }'
 KINDS = ("era", "never", "repeatedly")
 QUEUES = {"deep": "4GB", "500": "500 packets"}
 
