@@ -1,4 +1,4 @@
-"""The part of chance in a claim's runs: without any one run is as good as five; with some, one run is one draw."""
+"""The part of chance in a claim's runs: without any one run is as good as five; with some it is one draw."""
 
 from __future__ import annotations
 

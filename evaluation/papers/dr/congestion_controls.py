@@ -7,7 +7,7 @@ from typing import Any
 
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
-from elephan.papers.spread import Spread
+from elephan.papers.spread import Measured, Spread
 from elephan.report.draw import Ink
 
 from .transfers import CCS, JUDGED, READINGS, by_reading, spreads
@@ -23,16 +23,15 @@ ByApplication = Mapping[str, Mapping[str, Spread]]
 
 @part("fig4.toml")
 def figure4(results: PaperResults) -> Evaluation:
-    """Applications at which FAST is above BIC and BIC above Reno; BIC beside FAST with few streams."""
-    measured: dict[str, float] = {}
+    """Throughput by application and congestion control; BIC beside FAST with few streams."""
+    measured: dict[str, Measured] = {}
     found: dict[str, ByApplication] = {}
     for reading, transfers in by_reading(results.of("fig4.toml")).items():
         pairs = spreads(transfers, lambda one: (one.application, one.cc))
         names = sorted({application for application, _ in pairs}, key=_place)
         rows = {name: {cc: pairs[name, cc] for cc in CCS if (name, cc) in pairs} for name in names}
         found[reading] = rows
-        measured[f"fast_above_bic_{reading}"] = _count(rows, "bic", "fast")
-        measured[f"bic_above_reno_{reading}"] = _count(rows, "reno", "bic")
+        measured |= {f"{reading}_{name}_{cc}": row[cc].values for name, row in rows.items() for cc in JUDGED}
         ratios = [rows[name]["bic"].median / rows[name]["fast"].median for name in FEW]
         measured[f"bic_over_fast_{reading}"] = sum(ratios) / len(ratios)
     return Evaluation({CLAIM: measured}, [_figure(found)], [_table(found)])
@@ -41,11 +40,6 @@ def figure4(results: PaperResults) -> Evaluation:
 def _place(application: str) -> tuple[int, int]:
     name, _, streams = application.partition(" ")
     return ("FTP", "SCP", "BBFTP").index(name), int(streams or 1)
-
-
-def _count(rows: ByApplication, below: str, above: str) -> float:
-    """Return the number of applications at which one is below the other, ranges apart."""
-    return float(sum(row[below].is_below(row[above]) for row in rows.values()))
 
 
 def _figure(found: Mapping[str, ByApplication]) -> Figure:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
+from elephan.papers.spread import Measured, Spread
 from elephan.record import Record
 from elephan.units import duration
 
-from .transfers import LINE_BPS, POLICED, READINGS, STATED
+from .transfers import POLICED, READINGS, STATED, UNTUNED_BYTES, spreads_of
 
 CLAIM = "dr.operations"
 
@@ -32,6 +33,9 @@ PAPER_SHARE = 0.945
 OUTAGES_PER_DAY = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
 _DAY_S = 86_400.0
+
+Times = Mapping[tuple[str, str], Spread]
+"""Seconds by path and operation."""
 
 
 def operation(record: Record) -> str:
@@ -86,36 +90,43 @@ def outages_for(share: float, attempts: int) -> float:
 @part("operations.toml")
 def operations(results: PaperResults) -> Evaluation:
     """Times of each operation over both readings of the path, and attempts by how often the path is interrupted."""
-    tuned = {
-        (reading(record), operation(record)): seconds_of(record)
-        for record in results.of("operations.toml")
-        if record.spec["flows"][0]["transport"]["window_bytes"] > 65_535
-    }
-    untuned = {
-        (reading(record), operation(record)): seconds_of(record)
-        for record in results.of("operations.toml")
-        if record.spec["flows"][0]["transport"]["window_bytes"] <= 65_535
-    }
-    mirrors = [record for record in results.of("operations.toml") if operation(record) == MIRROR]
-    measured = {
+    records = results.of("operations.toml")
+    found = spreads_of((_point(record), seconds_of(record)) for record in records)
+    tuned, untuned = ({key: found[key, large] for key, large in found if large is wanted} for wanted in (True, False))
+    mirrors = [record for record in records if operation(record) == MIRROR]
+    measured: dict[str, Measured] = {
         "first_paper_h": 2e12 / PAPER_BYTES_PER_S / 3600,
-        "first_line_h": tuned[STATED, FIRST] / 3600,
-        "first_policer_h": tuned[POLICED, FIRST] / 3600,
-        "restore_line_h": tuned[STATED, RESTORE] / 3600,
-        "increment_h": max(seconds for (_, what), seconds in tuned.items() if what == INCREMENT) / 3600,
-        "mirror_h": max(seconds for (_, what), seconds in tuned.items() if what == MIRROR) / 3600,
+        "first_line_h": hours(tuned[STATED, FIRST]),
+        "first_policer_h": hours(tuned[POLICED, FIRST]),
+        "restore_line_h": hours(tuned[STATED, RESTORE]),
+        "increment_h": hours(_longest(tuned, INCREMENT)),
+        "mirror_h": hours(_longest(tuned, MIRROR)),
         "two_hours_h": 2.0,
         "day_h": 24.0,
         "late_jobs": float(sum(record.metrics["late_jobs"] or 0 for record in mirrors)),
-        "line_share": 2e12 * 8 / tuned[STATED, FIRST] / LINE_BPS,
         "outages_per_job": outages_for(PAPER_SHARE, ATTEMPTS),
     }
     return Evaluation({CLAIM: measured}, [], [_times(tuned, untuned), _attempts(tuned)])
 
 
-def _times(tuned: Mapping[tuple[str, str], float], untuned: Mapping[tuple[str, str], float]) -> Table:
+def _point(record: Record) -> tuple[tuple[str, str], bool]:
+    """Return path and operation, and whether the window is tuned."""
+    window_bytes = record.spec["flows"][0]["transport"]["window_bytes"]
+    return (reading(record), operation(record)), window_bytes > UNTUNED_BYTES
+
+
+def _longest(found: Times, wanted: str) -> Spread:
+    return max((times for (_, what), times in found.items() if what == wanted), key=lambda times: times.median)
+
+
+def hours(seconds: Spread) -> list[float]:
+    """Return times in hours."""
+    return [value / 3600 for value in seconds.values]
+
+
+def _times(tuned: Times, untuned: Times) -> Table:
     rows = [
-        (f"{NAMES[what]}, {READINGS[path]}", duration(untuned[path, what]), duration(tuned[path, what]))
+        (f"{NAMES[what]}, {READINGS[path]}", _shown(untuned[path, what]), _shown(tuned[path, what]))
         for path in (STATED, POLICED)
         for what in NAMES
         if (path, what) in tuned
@@ -126,19 +137,25 @@ def _times(tuned: Mapping[tuple[str, str], float], untuned: Mapping[tuple[str, s
         ("operation, path", "window 65,535 B", "window 184,320 B"),
         tuple(rows),
         "Four streams of Reno over the line, ten behind the policer; of mirroring the longest of twelve jobs, "
-        "one every two hours. 2 TB are extrapolated from 1.5 GB.",
+        "one every two hours. 2 TB are extrapolated from 1.5 GB. Medians of five seeds, with least and largest.",
     )
 
 
-def _attempts(tuned: Mapping[tuple[str, str], float]) -> Table:
+def _shown(times: Spread) -> str:
+    """Return the median, with the range where one shows."""
+    middle, low, high = duration(times.median), duration(times.low), duration(times.high)
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def _attempts(tuned: Times) -> Table:
     rows = []
     for what in (MIRROR, INCREMENT, FIRST):
-        days = tuned[STATED, what] / _DAY_S
+        days = tuned[STATED, what].median / _DAY_S
         shares = [(within(ATTEMPTS, days * rate), within_anew(ATTEMPTS, days * rate)) for rate in OUTAGES_PER_DAY]
         rows.append((NAMES[what], *(f"{100 * on:.1f} / {100 * anew:.1f} %" for on, anew in shares)))
     per_job = outages_for(PAPER_SHARE, ATTEMPTS)
     often = ", ".join(
-        f"{per_job / tuned[STATED, what] * _DAY_S:.3g} a day for the {NAMES[what].split(',')[0]}"
+        f"{per_job / tuned[STATED, what].median * _DAY_S:.3g} a day for the {NAMES[what].split(',')[0]}"
         for what in (MIRROR, INCREMENT, FIRST)
     )
     return Table(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
-from elephan.papers.spread import Spread
+from elephan.papers.spread import Measured, Spread
 from elephan.report.draw import Ink
 
 from .transfers import CCS, JUDGED, POLICED, READINGS, by_reading, spreads, streams_text
@@ -23,22 +22,19 @@ ByStreams = Mapping[tuple[int, str], Spread]
 
 @part("fig5.toml")
 def figure5(results: PaperResults) -> Evaluation:
-    """Growth from each number of streams to the next, over all three congestion controls."""
+    """Throughput by number of streams and congestion control."""
     found = {
         reading: spreads(transfers, lambda one: (one.streams, one.cc))
         for reading, transfers in by_reading(results.of("fig5.toml")).items()
     }
-    measured: dict[str, float] = {}
+    measured: dict[str, Measured] = {}
     for reading, rows in found.items():
-        counts = sorted({streams for streams, _ in rows})
-        for count in counts:
-            of_all = [rows[count, cc] for cc in JUDGED]
-            measured[f"{reading}_{count}_least"] = min(one.low for one in of_all)
-            measured[f"{reading}_{count}_most"] = max(one.high for one in of_all)
-        measured[f"{reading}_8_and_half"] = 1.5 * measured[f"{reading}_8_least"]
-        steps = [(less, more, cc) for less, more in pairwise(counts) for cc in JUDGED]
-        measured[f"{reading}_steps"] = float(sum(rows[a, cc].is_below(rows[b, cc]) for a, b, cc in steps))
-        measured[f"{reading}_ten"] = max(rows[10, cc].median for cc in JUDGED)
+        for (count, cc), spread in rows.items():
+            measured[f"{reading}_{count}_{cc}"] = spread.values
+        for cc in JUDGED:
+            measured[f"{reading}_8_and_half_{cc}"] = [1.5 * value for value in rows[8, cc].values]
+        fastest = max(JUDGED, key=lambda cc: rows[10, cc].median)
+        measured[f"{reading}_ten"] = rows[10, fastest].values
     return Evaluation({CLAIM: measured}, [_figure(found)], [_table(found)])
 
 

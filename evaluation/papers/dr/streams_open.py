@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
-from elephan.papers.spread import Spread
+from elephan.papers.spread import Measured, Spread
 from elephan.record import Record
 
 from .transfers import POLICED, READINGS, STATED, reading_of, spreads_of, streams_text
@@ -69,7 +69,7 @@ def _goodput(record: Record, kind: str) -> float:
 def open_problem(results: PaperResults) -> Evaluation:
     """The proposal of `elephan advise` beside all numbers of streams: what it gets, and what others lose."""
     found = rates_of(results.of("open.toml"))
-    measured: dict[str, float] = {}
+    measured: dict[str, Measured] = {}
     tables = []
     for reading in (STATED, POLICED):
         swept = {key.streams: rates for key, rates in found.items() if key.reading == reading and not key.is_proposed}
@@ -80,14 +80,14 @@ def open_problem(results: PaperResults) -> Evaluation:
         (number,) = {key.streams for key in found if key.reading == reading and key.is_proposed}
         proposed = found[Beside(reading, number, True, True)]
         proposed_alone = found[Beside(reading, number, True, False)].copy
-        measured[f"{reading}_best"] = max(one.median for one in alone.values())
-        measured[f"{reading}_proposed_and_tenth"] = 1.1 * proposed_alone.median
-        measured[f"{reading}_others_proposed"] = proposed.others.low
+        best = max(alone.values(), key=lambda rates: rates.median)
+        measured[f"{reading}_best"] = best.values
+        measured[f"{reading}_proposed_and_tenth"] = _and_tenth(proposed_alone)
+        measured[f"{reading}_others_proposed"] = proposed.others.values
         for count in counts:
-            measured[f"{reading}_{count}_least"] = alone[count].low
-            measured[f"{reading}_{count}_most"] = alone[count].high
-            measured[f"{reading}_others_{count}"] = near[count].others.high
-        measured[f"{reading}_{counts[2]}_and_tenth"] = 1.1 * alone[counts[2]].low
+            measured[f"{reading}_{count}"] = alone[count].values
+            measured[f"{reading}_others_{count}"] = near[count].others.values
+        measured[f"{reading}_{counts[2]}_and_tenth"] = _and_tenth(alone[counts[2]])
         rows = [_row(streams_text(count), alone[count], near[count], nobody) for count in counts]
         name = f"elephan advise: {streams_text(number)} of {_control(results, reading)}"
         rows.append(_row(name, proposed_alone, proposed, nobody))
@@ -102,6 +102,10 @@ def open_problem(results: PaperResults) -> Evaluation:
             )
         )
     return Evaluation({CLAIM: measured}, [], tables)
+
+
+def _and_tenth(rates: Spread) -> list[float]:
+    return [1.1 * rate for rate in rates.values]
 
 
 def _control(results: PaperResults, reading: str) -> str:

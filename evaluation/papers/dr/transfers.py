@@ -20,9 +20,6 @@ CCS = {"reno": ("Reno", 0), "bic": ("BIC", 1), "fast": ("FAST", 2), "fast20": ("
 JUDGED = ("reno", "bic", "fast")
 """Congestion controls of the verdicts; FAST with its default alpha."""
 
-LINE_BPS = 45_000_000
-"""The paper's rate."""
-
 STATED, POLICED = "line", "policer"
 """Two readings of "rate-limited to 45 Mbps": a line with a queue, and a policer of 8 KiB."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, kernel_reader, part
-from elephan.papers.spread import Spread
+from elephan.papers.spread import Measured, Spread
 from elephan.record import Record
 
 from .transfers import (
@@ -30,7 +30,7 @@ Windows = Mapping[tuple[str, str, int], Spread]
 @part("fig6-8.toml", "programs.toml")
 def figures6_to_8(results: PaperResults) -> Evaluation:
     """Throughput with tuning relative to that without, by application and congestion control."""
-    measured: dict[str, float] = {}
+    measured: dict[str, Measured] = {}
     rows = []
     for reading, transfers in by_reading(results.of("fig6-8.toml")).items():
         found = spreads(transfers, lambda one: (one.application, one.cc, one.window_bytes))
@@ -38,7 +38,8 @@ def figures6_to_8(results: PaperResults) -> Evaluation:
         for cc in JUDGED:
             for name in names:
                 untuned, tuned = (found[name, cc, window] for window in (UNTUNED_BYTES, TUNED_BYTES))
-                measured[f"{reading}_{name}_{cc}"] = tuned.median / untuned.median
+                seeds = zip(tuned.values, untuned.values, strict=True)
+                measured[f"{reading}_{name}_{cc}"] = [large / small for large, small in seeds]
                 rows.append((f"{READINGS[reading]}, {CCS[cc][0]}, {name}", str(untuned), str(tuned)))
     table = Table(
         CLAIM,

@@ -82,6 +82,11 @@ def of_b(results: PaperResults) -> dict[tuple[bool, str], list[Cell]]:
     return found
 
 
+def share(cells: Sequence[Cell], holds: Callable[[Cell], bool]) -> float:
+    """Return the share of moves of which a statement holds: phases are states of one flow, no repetitions."""
+    return sum(map(holds, cells)) / len(cells)
+
+
 def figure(key: str, claim: str, title: str, groups: Sequence[tuple[str, Sequence[Cell]]], paper_gbps: float) -> Figure:
     """Return the picture of least seconds over the time of the move; dashed: the paper's."""
 

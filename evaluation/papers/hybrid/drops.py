@@ -84,11 +84,9 @@ def _measured(phases: list[Cell], state: list[Cell]) -> dict[str, Measured]:
     return {
         "drops": [float(cell.known.dropped_early) for cell in state],
         "least": [cell.known.least_bps / 1e9 for cell in state],
-        "dip": [100 * cell.known.dip for cell in phases],
-        "eighty_percent": 80.0,
+        "deep_dip": at_phases.share(phases, lambda cell: cell.known.dip > 0.8),
         # A flow that is not back within the run takes longer than the run.
-        "back_round_trips": [_until_back_s(cell) / cell.known.rtt_after_s for cell in phases],
-        "thousand": 1000.0,
+        "late": at_phases.share(phases, lambda cell: _until_back_s(cell) > 1000 * cell.known.rtt_after_s),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from elephan.papers.drawing import framed, legend
@@ -36,7 +36,8 @@ def congestion_controls(results: PaperResults) -> Evaluation:
     cells = {cc_of(cell): cell for cell in cells_of(results, "other.toml")}
     measured: dict[str, Measured] = {f"{name}_back": back_s(cell) for name, cell in cells.items()}
     known = read_table(TABLE)
-    measured |= {"one": 1.0, **{f"{name}_ratio": ratios(known, name) for name in ("reno", "vegas")}}
+    measured["cubic_back_twice"] = FAR * back_s(cells["cubic"])
+    measured |= of_all_cells(known)
 
     def draw(drawing: Any, ink: Ink) -> None:
         axes = drawing.subplots(1, 1)
@@ -61,22 +62,58 @@ def congestion_controls(results: PaperResults) -> Evaluation:
     return Evaluation({OTHER: measured}, [figure], tables)
 
 
-def ratios(lines: Sequence[Sequence[str]], name: str) -> list[float]:
-    """Return how many times as long as Compound a control takes to be back, in each cell in which it is not so at once.
+FAR = 2.0
+"""The paper's "far worse" as a factor; "similar" is less."""
 
-    A control that was not back counts with the time for which it was followed, and not where neither was back; Compound
+CellKey = tuple[str, str, str, str]
+
+
+def of_all_cells(lines: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return in which shares of the cells that are decided the paper's words on the four controls hold."""
+    beside_cubic = ratios(lines, "compound", "cubic")
+    found = {
+        "none": 0.0,
+        "compound_first": float(sum(ratio < 1 for ratio in beside_cubic.values())),
+        "compound_similar": share_of(ratio < FAR for ratio in beside_cubic.values()),
+    }
+    for name in ("reno", "vegas"):
+        besides = [ratios(lines, name, other) for other in ("cubic", "compound")]
+        both = besides[0].keys() & besides[1].keys()
+        found[f"{name}_far"] = share_of(min(beside[key] for beside in besides) > FAR for key in both)
+    return found
+
+
+def share_of(holds: Iterable[bool]) -> float:
+    """Return the share of those that are true, NaN of none."""
+    known = list(holds)
+    return sum(known) / len(known) if known else float("nan")
+
+
+def ratios(lines: Sequence[Sequence[str]], name: str, other: str) -> dict[CellKey, float]:
+    """Return how many times as long as another control one takes to be back, in each cell that hurts one of the two.
+
+    A control that was not back counts with the time for which it was followed. Cells are left out in which neither was
+    back, or in which that time does not tell whether the ratio is below or above one and `FAR`. A control that was back
     counts with a round trip at least.
     """
-    rows = [dict(zip(HEADS, line, strict=True)) for line in lines]
-    keys = ("scenario", "rate_mbps", "rtt_ms", "queue_packets")
-    compound = {tuple(row[key] for key in keys): row for row in rows if row["control"] == "compound"}
-    found = []
-    for row in rows:
-        beside = compound.get(tuple(row[key] for key in keys))
-        if row["control"] == name and beside and row["back_s"] != "0.0" and (row["back_s"] or beside["back_s"]):
-            times = [float(item["back_s"] or item["followed_s"]) for item in (row, beside)]
-            found.append(times[0] / max(times[1], float(row["rtt_ms"]) / 1e3))
+    rows = {(key_of(row), row["control"]): row for row in (dict(zip(HEADS, line, strict=True)) for line in lines)}
+    found = {}
+    for (key, control), row in rows.items():
+        beside = rows.get((key, other))
+        if control != name or beside is None or row["back_s"] == beside["back_s"] == "0.0":
+            continue
+        times = [max(float(item["back_s"] or item["followed_s"]), float(row["rtt_ms"]) / 1e3) for item in (row, beside)]
+        ratio = times[0] / times[1]
+        # Without an end the ratio is a bound: from below for the first, from above for the second.
+        decided = (row["back_s"] or ratio > FAR) and (beside["back_s"] or ratio < 1)
+        if decided and (row["back_s"] or beside["back_s"]):
+            found[key] = ratio
     return found
+
+
+def key_of(row: Mapping[str, str]) -> CellKey:
+    """Return a row's cell, with the queue at its beginning."""
+    return row["scenario"], row["rate_mbps"], row["rtt_ms"], row["queue_packets"]
 
 
 @part("today-b.toml", "today-d.toml")
