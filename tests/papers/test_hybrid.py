@@ -164,7 +164,7 @@ def test_with_500_packets_at_the_sender_the_loss_of_a_retransmission_decides_sce
     case = Case("b", 1_000, 100, 1500, "500", 60)
     found = {}
     for answer in ("era", "never"):
-        changes = case.changes(answer, 24.7, 30.0)
+        changes = case.changes(answer, 27.4, 33.0)
         results = elephan.run(folder() / "hybrid" / "controls.toml", changes, store=str(tmp_path / "store.sqlite"))
         found[answer] = cell_of_record(results[0], results.series_of(results[0])).known
     # The sender's own queue drops; Linux 2.6 finds the retransmissions that it drops too, and needs no time-out.
