@@ -12,13 +12,14 @@ from elephan.api import load
 from elephan.papers.catalogue import find, folder
 from elephan.record import Record
 from elephan.report.draw import Ink
-from evaluation.papers.hybrid import managed
+from evaluation.papers.hybrid import managed, ns2
 from evaluation.papers.hybrid.cell import RFC_7323_BYTES, Cell
 from evaluation.papers.hybrid.controls import HEADS, points
 from evaluation.papers.hybrid.controls import cell_of as cell_of_record
 from evaluation.papers.hybrid.phases import Case
 from evaluation.papers.hybrid.plots import grid
 from evaluation.papers.hybrid.variants import of_all_cells, ratios
+from evaluation.performance.engines import Unavailable, ns2_version
 
 SMALLEST = {
     "sweep.link.r1-r2.delay": '["2.5ms"]',
@@ -247,3 +248,26 @@ def test_the_manager_moves_the_elephants_and_the_ip_level_is_spared(tmp_path: Pa
     # The backup had the core's 100 Mbit/s at most, with others beside it.
     assert measured["backup_before"] < 100 < 300 < measured["backup_after"]
     assert measured["wasted"] < measured["moves"]
+
+
+def test_ns2_runs_a_cell_and_its_rows_are_read() -> None:
+    """Scenario B at 100 Mbit/s and 10 ms: 33 packets come before their turn, and 33 copies follow."""
+    try:
+        ns2_version()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    small = {"beta": "1e8", "limit_bps": "1e8", "rtt_s": "0.01", "initial_ssthresh": "100", "seconds": "1.2"}
+    found = dict(zip(ns2.HEADS, ns2.measure(ns2.Run("b", ns2.B | small)), strict=True))
+    assert 60 <= int(found["duplicate_acks"]) <= 70 and found["dropped_sender"] == found["dropped_r3"] == "0"
+    assert 90 < float(found["least_second_mbps"]) <= float(found["first_second_mbps"]) < 100
+
+
+def test_ns2s_state_is_that_of_the_second_approach() -> None:
+    queue, dropped = [100, 500, 500, 20, 340, 350], [0, 0, 3, 3, 3, 3]
+    samples = [
+        {"now_s": 30.0 + 2 * place, "queue": packets, "dropped": lost}
+        for place, (packets, lost) in enumerate(zip(queue, dropped, strict=True))
+    ]
+    assert ns2.state(samples) == ["34.0", "40.0", "350"]
+    keys = [tuple(run.key) for run in ns2.runs()]
+    assert len(set(keys)) == len(keys) == 17

@@ -54,9 +54,8 @@ def runs() -> Iterator[Run]:
     yield Run("b-1000", line | {"first_packets": "1000"})
     yield Run("b-2000", line | {"first_packets": "2000", "initial_ssthresh": "100"})
     sawtooth = B | {"first_packets": "500", "deep_packets": "500", "initial_ssthresh": "100", "seconds": "6"}
-    # The sawtooth of that queue: about nine tenths of it, eight moves.
-    for phase in range(8):
-        yield Run("b-500", sawtooth | {"move_s": f"{12.9 + 0.75 * phase:.2f}"})
+    for move_s in np.linspace(12.9, 19.6, 8):
+        yield Run("b-500", sawtooth | {"move_s": f"{move_s:.2f}"})
     for move_s in ("4.4", "7.2", "7.9"):
         yield Run("d", D | {"initial_ssthresh": "100", "move_s": move_s})
     for packet in ("1500", "1040"):
