@@ -11,6 +11,7 @@ import pytest
 import elephan
 from elephan.papers.catalogue import find, folder
 from elephan.papers.verdict import Verdict, judge
+from evaluation.papers.tenge import tables
 from evaluation.papers.tenge.background import gigabits_of, largest_by_rule, load_of, median_of, setup_of
 from evaluation.papers.tenge.burst import above_in, burst_share, figure10, queue_share
 from evaluation.papers.tenge.hosts import fit, goodput_of, raw_of
@@ -94,6 +95,12 @@ def test_highspeed_is_back_earlier_than_reno_and_nothing_is_lost_before_the_burs
     reno, highspeed = seconds
     assert reno is not None and highspeed is not None
     assert highspeed < 0.6 * reno
+
+
+def test_the_readme_has_the_tables_of_the_committed_runs() -> None:
+    readme = (folder() / "tenge" / "README.md").read_text(encoding="utf-8")
+    for table in tables.tables():
+        assert len(table) > 2 and "\n".join(table) in readme, "python -m evaluation.papers.tenge.tables has it"
 
 
 def test_figure_10_needs_its_two_scenarios() -> None:

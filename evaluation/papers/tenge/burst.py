@@ -136,7 +136,8 @@ def _maps(kept: Mapping[str, Any]) -> Figure:
 
     def bursts(hosts: bool) -> list[Mapping[str, Any]]:
         packets = (9216,) if hosts else (9000,)
-        return [item for item in setups if (item["hosts"], item["queue"]) == (hosts, 0.1) and item["packet"] in packets]
+        found = [item for item in setups if (item["hosts"], item["queue"]) == (hosts, 0.1)]
+        return [item for item in found if item["packet"] in packets and item["burst_s"] in regions.LENGTHS]
 
     def draw(drawing: Any, ink: Ink) -> None:
         rows = drawing.subplots(2, 2)

@@ -34,6 +34,9 @@ LINE_BPS = 9.58464e9 * 64 / 66
 EMPTY = 0.001
 """Background of an empty line, %: eight packets per second, since a rate has to be above 0."""
 
+LENGTHS = (2.0, 0.5, 1.0, 5.0)
+"""Bursts of figure 10 that were run at every share, s: the paper's first."""
+
 WINDOW = "window"
 """Burst of figure 8's sender whose window, not its host, is the limit."""
 
@@ -169,17 +172,21 @@ def fig8() -> Iterator[Setup]:
 
 
 def fig10() -> Iterator[Setup]:
-    """Shares by queues for the paper's two seconds, shorter and longer bursts, larger windows; the finer grid last."""
+    """Shares by queues for the paper's two seconds, shorter and longer bursts, finer queues, larger windows last."""
     lines = ((False, 9000, (0.2, 0.4, 0.6, 0.8, 1.0)), (True, 9216, (round(HOST_UDP, 4), 0.6, 0.8)))
     for hosts, packet, shares in lines:
         for share in shares:
             yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.1, 0.01, 1.0))
-    for burst_s in (0.5, 1.0, 5.0):
+    for burst_s in LENGTHS[1:]:
         for hosts, packet, shares in lines:
             yield from (Fig10(hosts, packet, burst_s, share, 0.1) for share in shares)
     for hosts, packet, shares in lines:
         for share in shares:
             yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.03, 0.3))
+    # HSTCP is back so soon after the paper's hosts that its window at the burst's end decides.
+    for queue in (0.1, 0.03):
+        for burst_s in (1.7, 1.8, 1.9, 2.1, 2.2, 2.3):
+            yield Fig10(True, 9216, burst_s, round(HOST_UDP, 4), queue)
     for queue in (0.1, 0.01, 1.0):
         yield from (Fig10(False, 4000, 2.0, share, queue) for share in (0.4, 1.0))
     yield from (Fig10(False, 1500, 2.0, share, 0.1) for share in (0.4, 1.0))
