@@ -43,6 +43,11 @@ def test_a_pair_that_stalled_for_the_whole_time_carried_nothing_and_is_no_gap(mo
         assert all(math.isfinite(value) for name in VARIANTS for value in setup[name]), setup
 
 
+def test_the_readme_has_the_table_of_the_committed_runs() -> None:
+    table = runs.lines()
+    assert len(table) > 3 and "\n".join(table) in (FOLDER / "README.md").read_text(), f"{runs.COMMAND} --table has it"
+
+
 def test_below_the_window_throughput_is_the_load() -> None:
     changes = {"run.duration": "5s", "measure.warmup": "3s", "link.delay": "20ms"}
     for record in run("gateways-fig9.toml", changes | {"sweep": {"flow.workload.load": ["10%", "90%"]}}):
