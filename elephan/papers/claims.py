@@ -81,7 +81,7 @@ class Region(_Table):
     """A statement whose truth depends on what the paper does not state."""
 
     name: str
-    """Key of the measured quantity: the share of the set-ups tried in which it holds, 0 to 1."""
+    """Key of the measured quantity: a number for each set-up tried, 1 where it holds and 0 where it does not."""
     label: str
     on: tuple[str, ...] = Field(min_length=1)
     """Parameters that the paper leaves open and that were varied: "the switch's queue"."""

@@ -79,17 +79,25 @@ class OrderCheck:
 
 @dataclass(frozen=True)
 class RegionCheck:
-    """A statement that depends on what the paper leaves open, beside the share of set-ups in which it holds."""
+    """A statement that depends on what the paper leaves open, beside the number of set-ups in which it holds."""
 
     region: Region
-    share: float
+    held: int
+    tried: int
+    """Set-ups, at least one."""
+
+    @classmethod
+    def of(cls, region: Region, setups: Spread) -> RegionCheck:
+        """Count them. Raises ValueError where a set-up has another number than 1 and 0."""
+        if not set(setups.values) <= {0.0, 1.0}:
+            raise ValueError(f"{region.name}: a set-up has 1 where the statement holds, else 0, not {setups.values}")
+        return cls(region, sum(map(int, setups.values)), len(setups.values))
 
     @property
     def said(self) -> str:
-        """The share in words."""
-        # A part is never shown as none or all.
-        some = f"in {min(99, max(1, round(100 * self.share)))} % of the set-ups"
-        return {0.0: "in no set-up", 1.0: "in every set-up"}.get(self.share, some)
+        """The count in words."""
+        which = {0: "in none", self.tried: "in all"}.get(self.held, f"in {self.held}")
+        return f"{which} of {self.tried} set-ups"
 
 
 @dataclass(frozen=True)
@@ -125,12 +133,12 @@ def judge(claim: Claim, measured: Mapping[str, Measured]) -> Judgement:
         for item in claim.order
     )
     outside = [item for item in values if not item.holds]
-    regions = tuple(RegionCheck(item, _spread(claim, measured, item.name).median) for item in claim.region)
+    regions = tuple(RegionCheck.of(item, _spread(claim, measured, item.name)) for item in claim.region)
     outcomes = {item.outcome for item in orders}
-    shares = {item.share for item in regions}
-    if Outcome.BROKEN in outcomes or 0.0 in shares or (outside and not orders and not regions):
+    nowhere = any(item.held == 0 for item in regions)
+    if Outcome.BROKEN in outcomes or nowhere or (outside and not orders and not regions):
         verdict = Verdict.DIFFERS
-    elif shares - {1.0}:
+    elif any(item.held < item.tried for item in regions):
         verdict = Verdict.DEPENDS
     elif Outcome.NOT_DECIDED in outcomes:
         verdict = Verdict.NOT_DECIDED

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import elephan
+from elephan.papers.evaluation import round_trip_s
 from elephan.record import Record
 from evaluation.papers.dsan import frames, gateways_window, runs
 from evaluation.papers.dsan.loss import dropped_by_queue, sent_again
@@ -26,7 +27,7 @@ def run(file: str, changes: dict[str, Any]) -> list[Record]:
 def test_tcp_carries_window_over_rtt_and_its_frames_the_encapsulations_share_less() -> None:
     sweep = {"link.delay": ["60ms", "100ms"]}
     for record in run("gateways-table1.toml", {"run.duration": "8s", "measure.warmup": "5.6s", "sweep": sweep}):
-        rtt_s = gateways_window.round_trip_s(record)
+        rtt_s = round_trip_s(record)
         assert frames.stream(record) == pytest.approx(8 / rtt_s, rel=0.005)
         assert frames.payload(record) / frames.stream(record) == pytest.approx(2112 / 2176, rel=1e-3)
         assert frames.stalled_share(record) > 0.3, "the window is the limit, so that the port waits"
@@ -42,10 +43,15 @@ def test_a_pair_that_stalled_for_the_whole_time_carried_nothing_and_is_no_gap(mo
         assert all(math.isfinite(value) for name in VARIANTS for value in setup[name]), setup
 
 
+def test_the_readme_has_the_table_of_the_committed_runs() -> None:
+    table = runs.lines()
+    assert len(table) > 3 and "\n".join(table) in (FOLDER / "README.md").read_text(), f"{runs.COMMAND} --table has it"
+
+
 def test_below_the_window_throughput_is_the_load() -> None:
     changes = {"run.duration": "5s", "measure.warmup": "3s", "link.delay": "20ms"}
     for record in run("gateways-fig9.toml", changes | {"sweep": {"flow.workload.load": ["10%", "90%"]}}):
-        share = record.spec["flows"][0]["workload"]["load"]["rate_bps"] / (850e6 * 2112 / 2172)
+        share = frames.workload(record)["load"]["rate_bps"] / (850e6 * 2112 / 2172)
         assert frames.offered(record) == pytest.approx(share * 850 / 8 * 2112 / 2172)
         assert frames.payload(record) == pytest.approx(frames.offered(record), rel=0.002)
         assert gateways_window.rule(record) == frames.offered(record)

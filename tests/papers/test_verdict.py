@@ -203,15 +203,20 @@ def test_a_statement_that_holds_in_a_part_of_the_set_ups_depends() -> None:
     order = Order(label="small < large", rising=("small", "large"))
     some = Claim(id="x.y", title="t", text="t", source="s", region=(region,), order=(order,))
     in_order = {"small": 1.0, "large": 2.0}
-    for share, verdict in ((1.0, Verdict.REPRODUCED), (0.6, Verdict.DEPENDS), (0.0, Verdict.DIFFERS)):
-        assert judge(some, in_order | {"above": share}).verdict is verdict
-    said = judge(some, in_order | {"above": 0.6}).because
-    assert said == "the order holds; 9 times: in 60 % of the set-ups, by the queue, the burst"
-    nearly = judge(some, in_order | {"above": 299 / 300})
-    assert nearly.verdict is Verdict.DEPENDS and "in 99 % of the set-ups" in nearly.because
-    broken = {"small": 2.0, "large": 1.0, "above": 0.6}
+    part = [1.0, 0.0, 1.0, 0.0, 1.0]
+    for setups, verdict, said in (
+        ([1.0, 1.0], Verdict.REPRODUCED, "in all of 2 set-ups"),
+        (part, Verdict.DEPENDS, "in 3 of 5 set-ups"),
+        ([0.0, 0.0], Verdict.DIFFERS, "in none of 2 set-ups"),
+    ):
+        found = judge(some, in_order | {"above": setups})
+        assert found.verdict is verdict
+        assert found.because == f"the order holds; 9 times: {said}, by the queue, the burst"
+    broken: dict[str, Measured] = {"small": 2.0, "large": 1.0, "above": part}
     assert judge(some, broken).verdict is Verdict.DIFFERS, "a broken order weighs more"
     alone = Claim(id="x.y", title="t", text="t", source="s", region=(region,))
-    assert judge(alone, {"above": 0.6}).verdict is Verdict.DEPENDS
+    assert judge(alone, {"above": part}).verdict is Verdict.DEPENDS
+    with pytest.raises(ValueError, match="above: a set-up has 1 where the statement holds, else 0, not "):
+        judge(alone, {"above": 0.6})
     with pytest.raises(KeyError, match="above was not measured"):
         judge(alone, {})

@@ -31,6 +31,12 @@ SEEDS = 5
 LINE_BPS = 9.58464e9 * 64 / 66
 """Rate of the WAN PHY for frames with their preamble and gap, bit/s."""
 
+EMPTY = 0.001
+"""Background of an empty line, %: eight packets per second, since a rate has to be above 0."""
+
+LENGTHS = (2.0, 0.5, 1.0, 5.0)
+"""Bursts of figure 10 that were run at every share, s: the paper's first."""
+
 WINDOW = "window"
 """Burst of figure 8's sender whose window, not its host, is the limit."""
 
@@ -51,25 +57,27 @@ class Fig8:
     """Bytes that leave the sender at once; `WINDOW`: the whole window."""
     queue: str
 
-    def largest(self) -> list[int]:
-        """Return the largest background that costs the stream nothing, % of the line, for each seed."""
-        found: list[int] = []
+    def largest(self) -> list[int | None]:
+        """Return the largest background that costs the stream nothing, % of the line, for each seed; None: it loses
+        packets on the empty line."""
+        found: list[int | None] = []
         for seed in range(1, SEEDS + 1):
             low, high = 0, 100  # Nothing is lost at low, something at high.
-            if found:  # Most seeds agree.
-                if found[-1] > 0 and self.loses(found[-1], seed):
-                    high = found[-1]
+            last = found[-1] if found else None
+            if last:  # Most seeds agree.
+                if self.loses(last, seed):
+                    high = last
                 else:
-                    low = found[-1]
+                    low = last
                     if self.loses(low + 1, seed):
                         high = low + 1
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if self.loses(middle, seed) else (middle, high)
-            found.append(low)
+            found.append(None if low == 0 and self.loses(EMPTY, seed) else low)
         return found
 
-    def loses(self, load: int, seed: int) -> bool:
+    def loses(self, load: float, seed: int) -> bool:
         """Return True if the stream loses a packet at this background, % of the line."""
         changes: dict[str, Any] = {
             "run.repetitions": 1,
@@ -157,36 +165,37 @@ Setup = Fig8 | Fig10
 def fig8() -> Iterator[Setup]:
     """Bursts by queues, the coarse grid first."""
     coarse, fine = ("64kB", "512kB", "4MB"), ("128kB", "256kB", "1MB", "2MB", "16MB")
+    bursts = ("8000B", "64kB", "512kB", WINDOW, "256kB", "128kB", "32kB")
     for queues in (coarse, fine):
-        for burst in ("8000B", "64kB", "512kB", WINDOW):
+        for burst in bursts:
             yield from (Fig8(burst, queue) for queue in queues)
-    for burst in ("32kB", "128kB", "256kB"):
-        yield from (Fig8(burst, queue) for queue in (*coarse, *fine))
 
 
 def fig10() -> Iterator[Setup]:
-    """Shares by queues for the paper's two seconds, shorter and longer bursts, larger windows; the finer grid last."""
+    """Shares by queues for the paper's two seconds, shorter and longer bursts, finer queues, larger windows last."""
     lines = ((False, 9000, (0.2, 0.4, 0.6, 0.8, 1.0)), (True, 9216, (round(HOST_UDP, 4), 0.6, 0.8)))
     for hosts, packet, shares in lines:
         for share in shares:
             yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.1, 0.01, 1.0))
-    for burst_s in (0.5, 5.0, 1.0):
+    for burst_s in LENGTHS[1:]:
         for hosts, packet, shares in lines:
             yield from (Fig10(hosts, packet, burst_s, share, 0.1) for share in shares)
-    for queue in (0.1, 0.01, 1.0):
-        yield from (Fig10(False, 4000, 2.0, share, queue) for share in (0.4, 1.0))
     for hosts, packet, shares in lines:
         for share in shares:
             yield from (Fig10(hosts, packet, 2.0, share, queue) for queue in (0.03, 0.3))
+    # HSTCP is back so soon after the paper's hosts that its window at the burst's end decides.
+    for queue in (0.1, 0.03):
+        for burst_s in (1.7, 1.8, 1.9, 2.1, 2.2, 2.3):
+            yield Fig10(True, 9216, burst_s, round(HOST_UDP, 4), queue)
+    for queue in (0.1, 0.01, 1.0):
+        yield from (Fig10(False, 4000, 2.0, share, queue) for share in (0.4, 1.0))
     yield from (Fig10(False, 1500, 2.0, share, 0.1) for share in (0.4, 1.0))
 
 
-def fig10_setups() -> list[dict[str, Any]]:
-    """Return figure 10's set-ups in regions.json, each once: with "era" where it was run so, else with "never"."""
-    found: dict[Any, dict[str, Any]] = {}
-    for item in sorted(read()["fig10"]["setups"], key=lambda item: item["lost"] == "era"):
-        found[tuple(item[key] for key in ("hosts", "packet", "burst_s", "share", "queue"))] = item
-    return list(found.values())
+def fig10_setups(lost: str = "era") -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return figure 10's set-ups in regions.json with one `lost_retransmissions`, by all that they share otherwise."""
+    keys = ("hosts", "packet", "burst_s", "share", "queue")
+    return {tuple(item[key] for key in keys): item for item in read()["fig10"]["setups"] if item["lost"] == lost}
 
 
 FIGURES = {"fig8": fig8, "fig10": fig10}
@@ -213,11 +222,12 @@ def main() -> None:
     parser.add_argument("figure", choices=FIGURES)
     name = parser.parse_args().figure
     for setup in FIGURES[name]():
-        kept = read()
-        figure = kept.setdefault(name, {"command": f"python -m evaluation.papers.tenge.regions {name}", "setups": []})
-        if any(asdict(setup).items() <= other.items() for other in figure["setups"]):
+        if any(asdict(setup).items() <= other.items() for other in read().get(name, {}).get("setups", [])):
             continue
-        figure["setups"].append(asdict(setup) | setup.measured())
+        found = asdict(setup) | setup.measured()
+        kept = read()  # After the runs: another call may have written meanwhile.
+        figure = kept.setdefault(name, {"command": f"python -m evaluation.papers.tenge.regions {name}", "setups": []})
+        figure["setups"].append(found)
         figure["date"] = datetime.date.today().isoformat()
         write(kept)
         print(figure["setups"][-1], flush=True)
