@@ -147,8 +147,8 @@ def _all() -> tuple[Metric, ...]:
             count,
             "lower",
             "Times that a loss or ECN made TCP ask the congestion control for a lower window: once per recovery and "
-            "time-out, later undone or not (RFC 4898, CongSignals). bbr has none to give: it takes its window back when "
-            "the recovery ends. Backend `sim`, TCP.",
+            "time-out, later undone or not (RFC 4898, CongSignals). bbr has none to give: it takes its window back "
+            "when the recovery ends. Backend `sim`, TCP.",
         ),
         Metric(
             "spurious_recoveries",

@@ -133,8 +133,8 @@ def text(runs: Sequence[Run], kernel: str) -> str:
         "Goodput from the 5th to the 30th second: median, least and most. The "
         f"guest's processor was busy for at most {100 * busiest:.0f} % of a run; "
         f"{'no run' if not limited else pluralize(limited, 'pair')} left out because it was the limit. "
-        f"Verdicts are of at least {RUNS_LEAST} runs. \"Within 5 %\": all ours are, of all of Linux's; \"apart\": ranges "
-        f"do not overlap. {count(verdicts.count('within 5 %'))} of {count(len(verdicts))} cells are within 5 %, "
+        f"Verdicts are of at least {RUNS_LEAST} runs. \"Within 5 %\": all ours are, of all of Linux's; \"apart\": "
+        f"ranges do not overlap. {count(verdicts.count('within 5 %'))} of {count(len(verdicts))} cells are within 5 %, "
         f"{count(verdicts.count('apart'))} apart, {count(verdicts.count('not decided'))} not decided, "
         f"{count(verdicts.count('too few runs'))} have too few runs."
     )
