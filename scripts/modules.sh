@@ -3,16 +3,21 @@
 # modules. The machine has one processor of 500 million instructions per second by its own clock, and its waits take no
 # time: what it does does not depend on how busy this machine is.
 #
+#   modules.sh version
 #   modules.sh FIRST RUNS OBJECTS TRAFFIC SECONDS
 #
+# The first form fetches the kernel and prints its version.
 # FIRST program, its list of RUNS, a folder of BPF OBJECTS, the program that carries a connection (TRAFFIC); the machine
 # ends after so many SECONDS.
 set -euo pipefail
-first_program=$(realpath "$1") runs=$(realpath "$2") objects=$(realpath "$3") traffic=$(realpath "$4") limit_s=$5
+if [[ $1 != version ]]; then
+    first_program=$(realpath "$1") runs=$(realpath "$2") objects=$(realpath "$3") traffic=$(realpath "$4") limit_s=$5
+fi
 cd "$(dirname "$0")/.."
 . scripts/machine.sh
 mkdir -p target/modules && cd target/modules
 kernel linux-image-amd64
+[[ $1 != version ]] || { echo "$version" && exit; }
 first first veth sch_netem tcp_bic tcp_highspeed tcp_htcp tcp_illinois tcp_scalable tcp_vegas tcp_westwood tcp_bbr \
     <"$first_program"
 

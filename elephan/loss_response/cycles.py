@@ -7,8 +7,10 @@ cycle, and the window at its loss: a run that loses its first segment at that wi
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,53 @@ def highspeed(loss: float, rtt_s: float) -> Cycle:
     share = (math.log(mean) - math.log(38.0)) / (math.log(83_000.0) - math.log(38.0))
     reduction = (0.1 - 0.5) * share + 0.5
     return Cycle(mean, mean / (1.0 - reduction / 2.0))
+
+
+def highspeed_of_linux(loss: float, rtt_s: float, segments_per_ack: float) -> Cycle:
+    """HighSpeed by the rows of RFC 3649's appendix, of which Linux takes the next one above the window.
+
+    A row is where a(w) of equation 6 is whole, with b(w) there. So a window between two rows has the growth and the
+    reduction of the upper one: 2 and 0.44 from 38 segments on, where the RFC's equations have 1 and 0.5. It grows by
+    a(w) / w for each ACK, whatever that acknowledges.
+    """
+    rows = highspeed_rows()
+
+    def row(window: float) -> tuple[int, float]:
+        increase = min(bisect_left(rows, window) + 1, len(rows))
+        return increase, highspeed_reduction(rows[increase - 1])
+
+    def kept(peak: float) -> float:
+        return 1.0 - row(peak)[1]
+
+    return summed(loss, kept, lambda window, rounds, peak: row(window)[0] / segments_per_ack)
+
+
+def highspeed_reduction(window: float) -> float:
+    """Return b(w) of RFC 3649, equation 5: the share given up at a window in segments."""
+    return (0.1 - 0.5) * (math.log(window) - math.log(38.0)) / (math.log(83_000.0) - math.log(38.0)) + 0.5
+
+
+@cache
+def highspeed_rows() -> list[float]:
+    """Return the windows at which a(w) is 1, 2 and so on, to 83,000 segments.
+
+    a(w) = w^2 p(w) 2 b(w) / (2 - b(w)), p(w) = 0.078 / w^1.2.
+    """
+    rows, window = [38.0], 38.0
+    while window < 83_000.0:
+        window += 1.0
+        reduction = highspeed_reduction(window)
+        if window**0.8 * 0.078 * 2.0 * reduction / (2.0 - reduction) >= len(rows) + 1:
+            rows.append(window)
+    return rows
+
+
+def scalable_of_linux(loss: float, rtt_s: float, per: float, segments_per_ack: float, reduction: float) -> Cycle:
+    """Scalable as Linux has it: a segment for `per` counted ones, or for as many as the window holds if that is fewer.
+
+    `segments_per_ack` is 1 where segments are counted, 2 where delayed ACKs are.
+    """
+    return summed(loss, 1.0 - reduction, lambda window, rounds, peak: window / min(window, per) / segments_per_ack)
 
 
 def scalable(loss: float, rtt_s: float, increase: float, reduction: float, legacy: float) -> Cycle:
@@ -125,19 +174,24 @@ def compound(loss: float, rtt_s: float, alpha: float, beta: float, power: float)
     return reno if mean < reno.mean else Cycle(mean, peak)
 
 
-def summed(loss: float, kept: float, growth: Callable[[float, int, float], float]) -> Cycle:
+def summed(loss: float, kept: float | Callable[[float], float], growth: Callable[[float, int, float], float]) -> Cycle:
     """Return the cycle that begins at `kept` of its peak and reaches it when 1 / loss segments have been sent.
 
     `growth` is what a source says of one round trip: of the window, the round trips since the loss, and the peak.
+    `kept` may depend on the peak.
     """
+
+    def kept_of(peak: float) -> float:
+        return kept(peak) if callable(kept) else kept
+
     low, high = 2.0, 4.0 / loss
     while high / low > 1.0001:
         peak = math.sqrt(low * high)
-        if cost_of(peak, kept, growth, 1.0 / loss)[0] < 1.0 / loss:
+        if cost_of(peak, kept_of(peak), growth, 1.0 / loss)[0] < 1.0 / loss:
             low = peak
         else:
             high = peak
-    segments, rounds = cost_of(low, kept, growth, 1.0 / loss)
+    segments, rounds = cost_of(low, kept_of(low), growth, 1.0 / loss)
     return Cycle(segments / rounds, low)
 
 

@@ -146,8 +146,9 @@ def _all() -> tuple[Metric, ...]:
             "",
             count,
             "lower",
-            "Times that a loss or ECN made the congestion control reduce its window, later undone or not (RFC 4898, "
-            "CongSignals). Backend `sim`, TCP.",
+            "Times that a loss or ECN made TCP ask the congestion control for a lower window: once per recovery and "
+            "time-out, later undone or not (RFC 4898, CongSignals). bbr has none to give: it takes its window back "
+            "when the recovery ends. Backend `sim`, TCP.",
         ),
         Metric(
             "spurious_recoveries",

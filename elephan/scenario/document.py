@@ -192,6 +192,10 @@ class Document(Table):
         for index, event in enumerate(self.event):
             if event.at is not None and event.at >= end:
                 raise wrong("a time before the end of the run (run.duration)", "event", index, "at")
+            if event.when is not None:
+                for key in ("settled", "over"):
+                    if getattr(event.when, key) >= end:
+                        raise wrong("a time shorter than the run (run.duration)", "event", index, "when", key)
         if self.measure.warmup >= end:
             raise wrong("a time before the end of the run (run.duration)", "measure", "warmup")
         self._windows()

@@ -259,6 +259,8 @@ class FlowSettings(Table):
             raise wrong(_LARGEST, "window")
         if self.lost_retransmissions != "era" and self.recovery != "sack":
             raise wrong('"era", as only recovery = "sack" has others', "lost_retransmissions")
+        if self.nagle and self.carried_by != "tcp":
+            raise wrong(f"false: {self.carried_by} has no Nagle's algorithm, only TCP has", "nagle")
         if self.max_reordering < self.reordering and "max_reordering" in self.model_fields_set:
             raise wrong("a number not below reordering", "max_reordering")
         if self.rto_max < self.rto_min:

@@ -6,7 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from elephan.loss_response.cycles import Cycle, aimd, bic, bic_of_linux, compound, cubic, htcp
+from elephan.loss_response.cycles import (
+    Cycle,
+    aimd,
+    bic,
+    bic_of_linux,
+    compound,
+    cubic,
+    highspeed_of_linux,
+    htcp,
+    scalable_of_linux,
+)
 from elephan.loss_response.published import RESPONSES
 
 MODELS: dict[str, Callable[..., Cycle]] = {
@@ -14,6 +24,8 @@ MODELS: dict[str, Callable[..., Cycle]] = {
     "cubic": cubic,
     "bic": bic,
     "bic_of_linux": bic_of_linux,
+    "highspeed_of_linux": highspeed_of_linux,
+    "scalable_of_linux": scalable_of_linux,
     "htcp": htcp,
     "compound": compound,
 }

@@ -13,7 +13,7 @@ import pytest
 from elephan.congestion_control import congestion_controls
 from elephan.loss_response import cycles
 from elephan.store import Series
-from evaluation.congestion_control import cases, judge, measuring, models
+from evaluation.congestion_control import bic_states, cases, judge, measuring, models
 from evaluation.runner import ROOT, Runner
 
 REFERENCE = cases.load()
@@ -51,6 +51,29 @@ def test_a_sum_over_round_trips_is_the_closed_form_where_there_is_one() -> None:
     closed = cycles.aimd(1e-6, 0.1, 1.0, 0.5)
     assert summed.mean == pytest.approx(closed.mean, rel=1e-3)
     assert summed.peak == pytest.approx(closed.peak, rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", [1e-3, 1e-4, 1e-5])
+def test_the_bounds_of_bic_are_where_the_papers_equations_end_up(loss: float) -> None:
+    (bound,) = (one for one in CCS["bic"]["tolerance"] if one["from"] == loss)
+    least, most = bic_states.steady_states(loss)
+    assert bound["low"] == pytest.approx(least, abs=0.011)
+    assert most < bound["high"] <= REFERENCE["response"]["tolerance"][1]
+
+
+def test_rows_of_highspeed_are_those_of_the_rfcs_appendix() -> None:
+    """RFC 3649, appendix B: windows 38, 118, 221, 347 and 495 have 1 to 5, and 347 gives up 0.38."""
+    rows = cycles.highspeed_rows()
+    assert rows[:5] == pytest.approx([38, 118, 221, 347, 495], abs=1)
+    assert cycles.highspeed_reduction(rows[3]) == pytest.approx(0.38, abs=0.005)
+    assert cycles.highspeed_of_linux(1e-4, 0.1, 1.0).mean > cycles.highspeed(1e-4, 0.1).mean
+
+
+def test_linuxs_scalable_is_kellys_where_it_counts_segments() -> None:
+    kelly = cycles.scalable(1e-5, 0.1, 0.01, 0.125, 16.0)
+    assert cycles.scalable_of_linux(1e-5, 0.1, 100.0, 1.0, 0.125).mean == pytest.approx(kelly.mean, rel=0.01)
+    # Below 100 segments it is never slower than Reno.
+    assert cycles.scalable_of_linux(1e-3, 0.1, 100.0, 1.0, 0.125).mean > cycles.scalable(1e-3, 0.1, 0.01, 0.125, 0).mean
 
 
 def series(rates: list[list[float]], step_s: float = 0.1) -> Series:

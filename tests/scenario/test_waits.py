@@ -74,6 +74,12 @@ WINDOWS = "[measure]\nwindows = [{}]\n"
         ("send_overhead = true\n", 'flow.backup.send_overhead = true: a time such as "1ms", or a table such as'),
         (EVENT.format("97%"), 'event.0.when.reaches = "97%": at most "96.5%", the payload of a line full of'),
         (EVENT.format("fast"), 'event.0.when.reaches = "fast": a share of the line such as'),
+        (
+            EVENT.format("50%', settled = '10s"),
+            'event.0.when.settled = "10s": a time shorter than the run (run.duration)',
+        ),
+        (EVENT.format("50%', over = '11s"), 'event.0.when.over = "11s": a time shorter than the run (run.duration)'),
+        ("nagle = true\ntransport = 'udt4'\n", "flow.backup.nagle = true: false: udt4 has no Nagle's algorithm"),
         (WINDOWS.format("{ name = 'a', from = '2s', to = '2s' }"), 'measure.windows.0.to = "2s": a time after from'),
         (WINDOWS.format("{ name = 'a', from = '2s', to = '11s' }"), 'measure.windows.0.to = "11s": a time not after'),
         (

@@ -115,7 +115,7 @@ def of_the_eras(rng: random.Random, top: Table) -> None:
         if one["workload"]["kind"] == "short_flows" or rng.random() < 0.3:
             continue
         for key, value in (("cwnd_validation", False), ("count", "acks"), ("nagle", True)):
-            if rng.random() < 0.5:
+            if rng.random() < 0.5 and (key != "nagle" or one.get("transport", "tcp") == "tcp"):
                 one[key] = value
         if rng.random() < 0.5:
             one |= {"recovery": "sack", "lost_retransmissions": rng.choice(["era", "never", "repeatedly"])}

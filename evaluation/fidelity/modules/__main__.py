@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -31,25 +32,32 @@ MEASURED = HERE / "measured.jsonl"
 CONTROLS = ("bbr", "bic", "cubic", "highspeed", "htcp", "illinois", "scalable", "vegas", "westwood")
 PATHS = (
     (10, 100, 0.01),
+    (50, 20, 0.001),
     (10, 20, 0.01),
+    (50, 100, 0.01),
     (10, 100, 0.001),
+    (50, 20, 0.01),
     (10, 20, 0.001),
+    (50, 100, 0.001),
     (10, 20, 0.0),
+    (50, 20, 0.0),
     (10, 100, 0.0),
+    (50, 100, 0.0),
 )
-"""Mbit/s, ms, loss; those that carry least first."""
+"""Mbit/s, ms, loss, in turns of both rates: all repetitions of a path come before the next path."""
 REPETITIONS = 5
 SECONDS, SKIPPED_S = 30, 5
 LINE_BYTES = 1514
 MARK = "result: "
 KERNEL = "Debian's Linux 6.1"
-BEFORE_6_4 = ("bbr",)
-"""Controls with the hook cong_control, whose arguments changed with Linux 6.10."""
+SCRIPT = ROOT / "scripts/modules.sh"
+NEW_HOOK = (6, 10)
+"""First Linux whose cong_control has the arguments that ours have without -DCC_BEFORE_LINUX_6_4."""
 
 
 def wanted() -> Iterator[dict[str, Any]]:
-    """Yield all pairs, whole repetitions one after the other."""
-    for repetition, (rate, rtt, loss), control in product(range(1, REPETITIONS + 1), PATHS, CONTROLS):
+    """Yield all pairs: of each path whole repetitions one after the other."""
+    for (rate, rtt, loss), repetition, control in product(PATHS, range(1, REPETITIONS + 1), CONTROLS):
         yield {"control": control, "rate_mbps": rate, "rtt_ms": rtt, "loss": loss, "repetition": repetition}
 
 
@@ -68,7 +76,7 @@ def key(run: dict[str, Any]) -> tuple[Any, ...]:
 def code_of(control: str) -> str:
     """Return a control's file in the variant that is Linux's, where it has one."""
     text = (source.CONGESTION / f"{control}.c").read_text(encoding="utf-8")
-    return re.sub(r'\(variant, 0, (0, \d+, 1, "published\|linux)', r"(variant, 1, \1", text)
+    return re.sub(r'\(variant, 0, (0, \d+, 1, "published\|linux["|])', r"(variant, 1, \1", text)
 
 
 def clang() -> str:
@@ -80,19 +88,32 @@ def clang() -> str:
     return found
 
 
-def objects(folder: Path, compiler: str) -> dict[str, str]:
-    """Compile the controls for Linux 6.1; return a digest of each file."""
-    digests = {}
+def release() -> tuple[int, int]:
+    """Return the first two numbers of the machine's kernel, which is fetched where it is not there yet."""
+    said = subprocess.run([SCRIPT, "version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    major, minor = said.split(".")[:2]
+    return int(major), int(minor)
+
+
+def switches(code: str, linux: tuple[int, int]) -> list[str]:
+    """Return what a control's file needs to load in a kernel: one with the hook cong_control, in one before 6.10."""
+    return ["-DCC_BEFORE_LINUX_6_4"] if linux < NEW_HOOK and "(cong_control, " in code else []
+
+
+def objects(folder: Path, compiler: str, linux: tuple[int, int]) -> dict[str, str]:
+    """Compile the controls for a kernel, all at once; return a digest of each file."""
     folder.mkdir(parents=True, exist_ok=True)
-    for control in CONTROLS:
+
+    def compiled(control: str) -> str:
         code = code_of(control)
         flags = ["-target", "bpf", "-mcpu=v3", "-g", "-O2", "-std=c11", "-nostdinc", "-ffreestanding", "-fwrapv"]
-        flags += [f"-I{source.CONGESTION}", f'-DCC_BPF_NAME="our_{control}"']
-        flags += ["-DCC_BEFORE_LINUX_6_4"] if control in BEFORE_6_4 else []
+        flags += [f"-I{source.CONGESTION}", f'-DCC_BPF_NAME="our_{control}"', *switches(code, linux)]
         words = [compiler, *flags, "-x", "c", "-c", "-", "-o", str(folder / f"{control}.o")]
         subprocess.run(words, input=code, text=True, check=True)
-        digests[control] = hashlib.sha256(code.encode()).hexdigest()[:16]
-    return digests
+        return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(CONTROLS, pool.map(compiled, CONTROLS), strict=True))
 
 
 def line(number: int, run: dict[str, Any]) -> str:
@@ -107,12 +128,12 @@ def measure(pairs: Sequence[dict[str, Any]], seconds: float) -> None:
     """Carry the pairs in the machine for at most so many seconds, and keep what came out."""
     require({"qemu-system-x86_64": "qemu-system-x86", "bpftool": "bpftool", "busybox": "busybox-static"})
     folder = source.FOLDER / "machine"
-    digests = objects(folder / "objects", clang())
+    digests = objects(folder / "objects", clang(), release())
     traffic = folder / "traffic"
     subprocess.run(["cc", "-O2", "-static", "-o", traffic, HERE / "traffic.c"], check=True)
     runs = folder / "runs"
     runs.write_text("".join(f"{line(number, run)}\n" for number, run in enumerate(pairs)), encoding="utf-8")
-    words: list[str | Path] = [ROOT / "scripts/modules.sh", HERE / "guest.sh", runs, folder / "objects", traffic]
+    words: list[str | Path] = [SCRIPT, HERE / "guest.sh", runs, folder / "objects", traffic]
     words.append(str(round(seconds)))
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, errors="replace") as machine:
         assert machine.stdout is not None

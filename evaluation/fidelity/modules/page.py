@@ -20,8 +20,8 @@ IMAGE = Path(__file__).resolve().parents[3] / "docs" / "img" / "modules-windows.
 DRAWN = ((10, 20, 0.001), (10, 20, 0.0), (10, 20, 0.01), (10, 100, 0.001), (10, 100, 0.01))
 """Paths to draw: the first of which there are runs of all controls."""
 WITHIN = 0.05
-APART_FROM = 4
-"""Repetitions: ranges of two are apart by chance in a third of all cases, of four in 3 %."""
+RUNS_LEAST = 4
+"""Repetitions for a verdict: ranges of two are apart by chance in a third of all cases, of four in 3 %."""
 BUSY = 0.9
 """Of the guest's processor: beyond it a run counts as limited by it."""
 SAMPLE_S = 0.1
@@ -53,15 +53,17 @@ def pairs_of(runs: Iterable[Run]) -> dict[tuple[str, Path3], list[tuple[Run, Run
 
 
 def verdict(pairs: Sequence[tuple[Run, Run]]) -> str:
-    """Return what the repetitions say: within 5 % in all of them, of both ranges, apart, or not decided."""
+    """Return what the repetitions say: within 5 % in all of them, of both ranges, apart, or not decided; of fewer than
+    four they say nothing.
+    """
     ours = [one["mbps"] for one, _ in pairs]
     theirs = [one["mbps"] for _, one in pairs]
     least, most = min(ours) / max(theirs), max(ours) / min(theirs)
-    if len(pairs) < 2:
-        return "one run"
+    if len(pairs) < RUNS_LEAST:
+        return "too few runs"
     if 1 - WITHIN <= least and most <= 1 + WITHIN:
         return "within 5 %"
-    if len(pairs) >= APART_FROM and (min(ours) > max(theirs) or max(ours) < min(theirs)):
+    if min(ours) > max(theirs) or max(ours) < min(theirs):
         return "apart"
     return "not decided"
 
@@ -131,10 +133,10 @@ def text(runs: Sequence[Run], kernel: str) -> str:
         "Goodput from the 5th to the 30th second: median, least and most. The "
         f"guest's processor was busy for at most {100 * busiest:.0f} % of a run; "
         f"{'no run' if not limited else pluralize(limited, 'pair')} left out because it was the limit. "
-        f"\"Within 5 %\": all ours are, of all of Linux's; \"apart\": ranges of at least {APART_FROM} do not overlap. "
-        f"{count(verdicts.count('within 5 %'))} of {count(len(verdicts))} cells are within 5 %, "
+        f"Verdicts are of at least {RUNS_LEAST} runs. \"Within 5 %\": all ours are, of all of Linux's; \"apart\": "
+        f"ranges do not overlap. {count(verdicts.count('within 5 %'))} of {count(len(verdicts))} cells are within 5 %, "
         f"{count(verdicts.count('apart'))} apart, {count(verdicts.count('not decided'))} not decided, "
-        f"{count(verdicts.count('one run'))} of one run alone."
+        f"{count(verdicts.count('too few runs'))} have too few runs."
     )
     parts = [fill(said), goodput(pairs)]
     if path:
