@@ -22,7 +22,7 @@ from elephan.units import pluralize
 from evaluation.markdown import fill, table
 from evaluation.parts import write_parts
 from evaluation.performance.iscsi import PAGE
-from evaluation.performance.iscsi_path import FILE_BYTES, MAIN, target
+from evaluation.performance.iscsi_point import FILE_BYTES, MAIN, target
 from evaluation.requirements import exit_code, require
 from evaluation.runner import ROOT
 

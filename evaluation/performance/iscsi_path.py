@@ -3,7 +3,8 @@ emulated path, through the kernel's TCP (evaluation/performance/iscsi_point.py).
 
 One line of JSON per run is appended to --out, and the same command goes on where it was ended. A run whose path the
 emulator did not honour is marked, not used, and tried once more. --table prints what is there, --orders what it says of
-the claim's statements, --toml the lines for claims.toml's reference, and --csv writes it. Stages, in this order, each
+the claim's statements, --toml the lines for claims.toml's reference, and --csv writes it. The first three leave out a
+repetition of a stage that was cut short, and say so. Stages, in this order, each
 with --repetitions:
 
     base       queue of 50 packets, half reads; FAST with alpha 20
@@ -156,6 +157,28 @@ def run(points: Sequence[Point], file: Path, at_once: int, until_s: float | None
             pool.shutdown(cancel_futures=True)
 
 
+def whole(lines: Lines) -> tuple[Lines, list[str]]:
+    """Return the lines of repetitions in which every point of a stage was tried, and the names of the others.
+
+    One that was cut short has few points, from whatever the machine did meanwhile: they would stand beside those of
+    whole repetitions.
+    """
+    tried = {line["key"] for line in lines}
+    kept: set[str] = set()
+    cut = []
+    for name, points in STAGES.items():
+        for repetition, seconds in sorted({(line["point"]["repetition"], line["point"]["seconds"]) for line in lines}):
+            keys = {replace(point, repetition=repetition, seconds=seconds).key for point in points}
+            there = keys & tried
+            if there == keys:
+                kept |= keys
+            # Settings with other alphas are those of the crossed stage, too: a stage is cut short that is not whole
+            # in another one.
+            elif there - kept:
+                cut.append(f"{name}, repetition {repetition} of {seconds} s: {len(there)} of {len(keys)} points")
+    return [line for line in lines if line["key"] in kept], cut
+
+
 def used(lines: Lines) -> dict[Point, list[float]]:
     """Return MB/s of the runs that count, by point without its repetition, in order of repetitions."""
     found: dict[Point, dict[int, float]] = {}
@@ -284,8 +307,9 @@ def main() -> None:
     if unknown := set(stages) - set(STAGES):
         parser.error(f"--stages {','.join(sorted(unknown))}: expected some of {', '.join(STAGES)}")
     lines = lines_of(arguments.out)
-    # One that was cut short is of few points, and would stand beside whole ones.
-    shown = [line for line in lines if line["point"]["repetition"] <= arguments.repetitions]
+    shown, cut = whole([line for line in lines if line["point"]["repetition"] <= arguments.repetitions])
+    if arguments.table or arguments.orders or arguments.toml:
+        print(*(f"cut short, left out: {one}" for one in cut), sep="\n", file=sys.stderr)
     if arguments.csv:
         write_csv(lines, arguments.csv)
     elif arguments.table:

@@ -76,6 +76,20 @@ def test_each_complete_setting_is_held_against_the_claim() -> None:
     assert iscsi_path.reference(lines).splitlines()[1] == "fast_1 = [9.00, 9.00]"
 
 
+def test_a_repetition_that_was_cut_short_is_left_out_and_named() -> None:
+    points = list(iscsi_path.grid(["base"], 2, 30))
+    lines = [_line(point) for point in points[:-1]]
+    kept, cut = iscsi_path.whole(lines)
+    assert {line["point"]["repetition"] for line in kept} == {1}
+    assert cut == ["base, repetition 2 of 30 s: 23 of 24 points"]
+    # One that the emulator did not honour was tried: the others of its repetition count.
+    kept, cut = iscsi_path.whole([*lines, _line(points[-1], faults=["late"])])
+    assert (len(kept), cut) == (48, [])
+    # FAST's other alphas are a stage of their own.
+    alphas = [_line(point) for point in iscsi_path.grid(["alpha"], 1, 30)]
+    assert iscsi_path.whole([*lines, *alphas])[0] == [*lines[:24], *alphas]
+
+
 def test_a_window_is_the_routes_and_its_buffer_is_larger() -> None:
     sysctls, route = Point("reno", 1, window_kib=64).limits()
     assert route == "window 65535"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+
+import pytest
+
 import elephan
 from elephan.papers.catalogue import find, folder
 from elephan.papers.claims import Runs
@@ -57,3 +61,31 @@ def test_the_verdict_on_figure_6_follows_the_papers_words() -> None:
     assert _verdict(dip) is Verdict.DIFFERS, "H-TCP does not rise at every step"
     assert _verdict(_as_the_paper((8, 8.2, 8.4, 9.0, 10.0, 11.0))) is Verdict.DIFFERS, "FAST's gain does not flatten"
     assert _verdict(_as_the_paper((10, 9.9, 9.8, 9.0, 8.0, 7.0))) is Verdict.DIFFERS, "FAST does not gain"
+
+
+def test_gain_and_slope_take_every_repetition_with_every_other() -> None:
+    curves = {cc: {n: [4.0, 5.0] for n in CONNECTIONS} for cc in CCS}
+    curves["fast"] |= {1: [2.0, 4.0], 3: [6.0, 8.0, 9.0], 10: [8.0]}
+    found = measured_of(spreads_of(curves))
+    assert sorted(Spread.of(found["fast_gain"]).values) == [2.0, 4.0]
+    slopes = Spread.of(found["fast_slope_early"])
+    assert (len(slopes.values), slopes.low, slopes.high) == (6, 1.0, 3.5)
+    turned = {cc: {n: list(reversed(values)) for n, values in of.items()} for cc, of in curves.items()}
+    again = measured_of(spreads_of(turned))
+    assert Spread.of(again["fast_slope_late"]).median == Spread.of(found["fast_slope_late"]).median
+
+
+def test_the_reference_is_what_the_whole_repetitions_of_the_table_of_runs_say() -> None:
+    runs = list(csv.DictReader((folder() / "iscsi" / "testbed.csv").open()))
+    base = {"queue": "50", "window_kib": "0", "reads": "50", "request_kib": "64", "depth": "32", "burst_kib": "0"}
+    found: dict[str, dict[str, float]] = {}
+    for run in runs:
+        alpha = "20" if run["control"] == "fast" else "0"
+        if all(run[key] == value for key, value in base.items()) and run["alpha"] == alpha and run["honoured"] == "yes":
+            name = f"{run['control']}_{run['connections']}"
+            found.setdefault(run["repetition"], {})[name] = float(run["MBps"])
+    reference = find("iscsi").reference(REFERENCE)
+    whole = [found[number] for number in sorted(found) if len(found[number]) == len(reference.value)]
+    for name, values in reference.value.items():
+        # Both are rounded, to 2 and to 3 digits.
+        assert values == pytest.approx([one[name] for one in whole], abs=0.0056), name

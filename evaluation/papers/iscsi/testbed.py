@@ -61,11 +61,12 @@ def measured_of(found: Curves) -> dict[str, Measured]:
         f"{cc}_{n}": found[cc][n].values for cc, n in product(CCS, CONNECTIONS)
     }
     first, last = CONNECTIONS[0], CONNECTIONS[-1]
+    # Repetitions at two points have nothing in common on a kernel: each at one is set beside each at the other.
     for cc in CCS:
-        ends = zip(found[cc][first].values, found[cc][last].values, strict=False)
+        ends = product(found[cc][first].values, found[cc][last].values)
         measured[f"{cc}_gain"] = [many / few for few, many in ends]
     for name, few, many in (("early", first, TURN), ("late", TURN, last)):
-        pairs = zip(found["fast"][few].values, found["fast"][many].values, strict=False)
+        pairs = product(found["fast"][few].values, found["fast"][many].values)
         measured[f"fast_slope_{name}"] = [(high - low) / (many - few) for low, high in pairs]
     return {**measured, "nothing": 0.0}
 
