@@ -191,6 +191,7 @@ def test_other_controls_run_in_the_cells_of_table_1(scenario: str) -> None:
 def line(control: str, back: str, rtt_ms: str = "100") -> list[str]:
     known = {"scenario": "d", "rate_mbps": "1000", "rtt_ms": rtt_ms, "control": control, "queue_packets": "250"}
     known |= {"back_s": back, "followed_s": "300", "duplicate_acks": "9", "dropped_wake": "0"}
+    known["before_mbps"] = "973.3"
     return [known.get(head, "") for head in HEADS]
 
 
@@ -205,6 +206,8 @@ def test_ratios_take_a_flow_that_is_not_back_with_the_time_it_was_followed() -> 
     assert ratios([line("reno", ""), line("cubic", "")], "reno", "cubic") == {}
     in_order = [[{"9": "0"}.get(cell, cell) for cell in row] for row in (line("reno", "0.4"), line("cubic", "6.9"))]
     assert ratios(in_order, "reno", "cubic") == {}
+    slow = [cell if cell != "973.3" else "463.0" for cell in line("cubic", "2.0")]
+    assert ratios([line("reno", "150.0"), slow], "reno", "cubic") == {}
 
 
 def test_words_on_controls_are_shares_of_the_cells_that_are_decided() -> None:

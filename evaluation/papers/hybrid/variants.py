@@ -92,15 +92,18 @@ def share_of(holds: Iterable[bool]) -> float:
 def ratios(lines: Sequence[Sequence[str]], name: str, other: str) -> dict[CellKey, float]:
     """Return how many times as long as another control one takes to be back, in each cell that hurts one of the two.
 
-    A control that was not back counts with the time for which it was followed. Cells are left out in which neither was
-    back, or in which that time does not tell whether the ratio is below or above one and `FAR`. A control that was back
-    counts with a round trip at least.
+    A control that was not back counts with the time for which it was followed. Cells are left out in which one had lost
+    its rate before the move (CUBIC outgrows r3's queue in some of D), in which neither was back, or in which that time
+    does not tell whether the ratio is below or above one and `FAR`. A control that was back counts with a round trip at
+    least.
     """
     rows = {(key_of(row), row["control"]): row for row in (dict(zip(HEADS, line, strict=True)) for line in lines)}
     found = {}
     for (key, control), row in rows.items():
         beside = rows.get((key, other))
         if control != name or beside is None or not (is_hurt(row) or is_hurt(beside)):
+            continue
+        if not (had_the_rate(row) and had_the_rate(beside)):
             continue
         times = [max(float(item["back_s"] or item["followed_s"]), float(row["rtt_ms"]) / 1e3) for item in (row, beside)]
         ratio = times[0] / times[1]
@@ -117,6 +120,11 @@ def is_hurt(row: Mapping[str, str]) -> bool:
     Without loss and reordering, as in A, it did not: what is late then is a train of 1000 ms that a second cuts off.
     """
     return row["back_s"] != "0.0" and (row["duplicate_acks"], row["dropped_wake"]) != ("0", "0")
+
+
+def had_the_rate(row: Mapping[str, str]) -> bool:
+    """Return True if the flow carried nine tenths of the limiting rate before its move."""
+    return float(row["before_mbps"]) > 0.9 * float(row["rate_mbps"])
 
 
 def key_of(row: Mapping[str, str]) -> CellKey:
