@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from elephan import units
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
+from elephan.papers.spread import Measured
 from elephan.record import Record
 
 from .frames import payload, stalled_share
@@ -30,7 +31,7 @@ def introduction(results: PaperResults) -> Evaluation:
     for record in results.of("gateways-intro.toml"):
         groups.setdefault((_cc(record), loss_of(record)), []).append(record)
     losses = sorted({loss for _, loss in groups})
-    measured = {f"{name}_{_rate(loss)}": mean(records, payload) for (name, loss), records in groups.items()}
+    measured = {f"{name}_{_rate(loss)}": [*map(payload, records)] for (name, loss), records in groups.items()}
     names = dict.fromkeys(name for name, _ in groups)
     rows = [(VARIANTS.get(name, name), *(_text(groups[name, loss]) for loss in losses)) for name in names]
     table = Table(
@@ -68,7 +69,9 @@ def further_work(results: PaperResults) -> Evaluation:
         int(record.spec["flows"][0]["transport"]["initial_cwnd"]): record
         for record in results.of("gateways-start.toml")
     }
-    measured = {f"reordered_{name}": mean(records, payload) for name, records in reordered.items()}
+    measured: dict[str, Measured] = {
+        f"reordered_{name}": [*map(payload, records)] for name, records in reordered.items()
+    }
     measured |= {f"start_{cwnd}": _longest_s(record) for cwnd, record in started.items()}
     rows = [
         (f"reordering, {name}", _text(records), f"{100 * mean(records, stalled_share):.0f} %", "")

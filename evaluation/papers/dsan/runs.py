@@ -1,13 +1,15 @@
 """Figure 10 with losses in runs: one connection, by the length of a run, alone and through whole gateways.
 
     python -m evaluation.papers.dsan.runs
+    python -m evaluation.papers.dsan.runs --table
 
-writes runs.json beside this file, a set-up per line. One that is there is not run again: a call that was stopped goes
-on where it was.
+The first writes runs.json beside this file, a set-up per line. One that is there is not run again: a call that was
+stopped goes on where it was. The second prints the README's table.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import elephan
+from elephan.papers.catalogue import find
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, megabytes_per_s, part, repetitions
 from elephan.papers.spread import Spread
@@ -50,6 +53,10 @@ PLACES = {
     "gateways": "one pair through gateways, SACK",
     "gateways, newreno": "one pair through gateways, NewReno",
 }
+
+
+SHORT = {"alone": "SACK", "never": 'SACK, "never"', "gateways": "gateways", "gateways, newreno": "gateways, NewReno"}
+"""Titles in the figure."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,18 @@ def _kept_table(paper: Mapping[str, float]) -> Table:
     return _table("Losses in runs, all set-ups", rows, paper, f"{kept['command']}, {kept['date']}.")
 
 
+def lines(rate_of: str = "packets") -> list[str]:
+    """Return the README's table, by place and length: set-ups whose sender notices lost retransmissions."""
+    paper = {name: find("dsan").claim(CLAIM).paper_value(name) for name in VARIANTS}
+    places = list(PLACES)
+    kept = [item for item in read()["setups"] if item["rate_of"] == rate_of and item["place"] != "never"]
+    kept.sort(key=lambda item: (places.index(item["place"]), item["run"]))
+    rows = [_row(f"{PLACES[item['place']]}; {item['run']}", item, paper) for item in kept]
+    heads = ("set-up; packets in a run", *VARIANTS.values(), "values", "orders")
+    first = ("the paper", *(f"{paper[name]:g}" for name in VARIANTS), "", "")
+    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), first, *rows)]
+
+
 def _figure(paper: Mapping[str, float]) -> Figure:
     kept = read()
     # A place with fewer points has no line to draw; the table has it.
@@ -171,10 +190,10 @@ def _figure(paper: Mapping[str, float]) -> Figure:
 
     def draw(drawing: Any, ink: Ink) -> None:
         rows = drawing.subplots(2, len(shown), sharex=True, sharey=True, squeeze=False)
-        for column, (place, title) in enumerate((key, PLACES[key]) for key in shown):
+        for column, (place, title) in enumerate((key, SHORT[key]) for key in shown):
             for row, rate_of in enumerate(("packets", "events")):
                 axes = rows[row][column]
-                framed(axes, ink, "packets in a run" if row else "", f"{title}; MB/s, 1e-3 {rate_of}")
+                framed(axes, ink, "packets in a run" if row else "", f"{title}: MB/s, 1e-3 of {rate_of}")
                 found = [item for item in kept["setups"] if (item["place"], item["rate_of"]) == (place, rate_of)]
                 found.sort(key=lambda item: int(item["run"]))
                 for name, label in VARIANTS.items():
@@ -197,23 +216,28 @@ def _figure(paper: Mapping[str, float]) -> Figure:
         CLAIM,
         "Figure 10: losses in runs, one connection",
         "Goodput by the length of a run, median and range of five seeds; dashed the paper's numbers in the controls' "
-        f"colours. Above 1e-3 of the packets are lost, below 1e-3 of them begin a run. {kept['command']}, "
-        f"{kept['date']}.",
+        "colours. Above 1e-3 of the packets are lost, below 1e-3 of them begin a run. A sender of \"never\" does not "
+        f"notice that a retransmission was lost. {kept['command']}, {kept['date']}.",
         draw,
         (7.4, 4.6),
     )
 
 
 def main() -> None:
-    """Run the set-ups that are not there yet."""
+    """Run the set-ups that are not there yet, or print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--table", action="store_true")
+    if parser.parse_args().table:
+        print("\n".join(lines()))
+        return
     for setup in setups():
-        kept = read()["setups"]
-        if any(asdict(setup).items() <= other.items() for other in kept):
+        if any(asdict(setup).items() <= other.items() for other in read()["setups"]):
             continue
-        kept.append(asdict(setup) | setup.measured())
-        lines = ",\n  ".join(json.dumps(item) for item in kept)
+        found = asdict(setup) | setup.measured()
+        kept = [*read()["setups"], found]
+        text = ",\n  ".join(json.dumps(item) for item in kept)
         head = f'"command": "{COMMAND}", "date": "{datetime.date.today().isoformat()}"'
-        FILE.write_text(f'{{{head}, "setups": [\n  {lines}\n]}}\n')
+        FILE.write_text(f'{{{head}, "setups": [\n  {text}\n]}}\n')
         print(kept[-1], flush=True)
 
 

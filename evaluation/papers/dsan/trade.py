@@ -104,13 +104,14 @@ def grid_of(records: Sequence[Record]) -> Grid:
 @part("trade.toml")
 def trade(results: PaperResults) -> Evaluation:
     """Goodput of the paper's congestion controls by path, and the figure."""
-    grid = grid_of(results.of("trade.toml"))
-    measured = {
-        f"{quantity}_{rtt}ms_{loss:.0e}".replace("e-0", "e-"): cell.goodput
-        for name, quantity in QUANTITIES.items()
-        for (rtt, loss), cell in grid[name].items()
-    }
-    return Evaluation({"dsan.trade": measured}, [figure(grid)], [])
+    records = results.of("trade.toml")
+    measured: dict[str, list[float]] = {}
+    for record in records:
+        if quantity := QUANTITIES.get(name_of(record)):
+            rtt, loss = path_of(record)
+            key = f"{quantity}_{rtt}ms_{loss:.0e}".replace("e-0", "e-")
+            measured.setdefault(key, []).append(megabytes_per_s(record.flows[0]["goodput_bps"]))
+    return Evaluation({"dsan.trade": measured}, [figure(grid_of(records))], [])
 
 
 def figure(grid: Grid) -> Figure:
