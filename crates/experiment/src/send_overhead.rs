@@ -21,7 +21,7 @@ pub struct SendOverhead {
     asked: Time,
 }
 
-/// What a sender does now.
+/// One of the two things that a sender does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// It makes a packet, which leaves.
