@@ -30,13 +30,19 @@
  *	theta			rounds without a queue before alpha is alpha_max again
  *	win_thresh		Reno below this window; segments
  *
+ * Variants
+ *	published	as above
+ *	linux-2.6.22	as Linux was when ns-2 2.35 took it: a loss keeps beta W in place of giving it up, an eighth
+ *			without a queue (mended in 2.6.24); the theta rounds need not be in a row; growth drops the
+ *			remainder of each segment grown. For comparison with ns-2 alone
+ *
  * If the paper and Linux differ, this is Linux: a flow starts with alpha_max; RTTs are averaged over one round; dm is
  * never forgotten, so that one long RTT (a reroute, a receiver that slept) makes all later queues look short. And
  * where this differs from Linux: alpha_min is 0.3 as in the paper (Linux: 38/128, and so on in 1/128 and 1/64); growth
  * keeps its remainder (Linux drops it with each segment grown: at alpha = 10 and W = 15 a third); each segment counts
  * once (Linux counts what pkts_acked said last, or 1); the theta rounds are in a row (Linux adds up all that are low
- * since alpha_max was left); RTTs beyond 3.3 s are used as they are. Linux 2.6.22, which ns-2 has, kept beta W at a
- * loss in place of W (1 - beta): an eighth without a queue.
+ * since alpha_max was left); RTTs beyond 3.3 s are used as they are. Variant linux-2.6.22 has the remainder and the
+ * rounds as Linux has, not its fractions.
  *
  * Ranges. Windows: u32, tried to 34 million segments; a round is told by sequence numbers, which can be compared while
  * less than 2^31 bytes are in flight (RFC 7323 allows 2^30). RTT: 0 .. 2^31 us. alpha in 1/1000: up to 2^20, times an
@@ -49,6 +55,7 @@
 #include "cc.h"
 
 CC_PARAMS(
+	(variant, 0, 0, 1, 1, "published|linux-2.6.22", "linux-2.6.22: a loss keeps beta of the window, as in ns-2"),
 	(alpha_min, 300, 1, 1000000, 1000, "segments", "growth per RTT when the queue is at its longest"),
 	(alpha_max, 10000, 1, 1000000, 1000, "segments", "growth per RTT while there is no queue"),
 	(beta_min, 125, 1, 900, 1000, "1", "share of the window given up when there is no queue"),
@@ -135,7 +142,8 @@ static inline u32 alpha_of(struct cc_sock *sk, struct illinois *ca, u64 da, u64 
 		return (u32)most;
 	}
 	ca->above = 1;
-	ca->low_rounds = 0;
+	if (!cc_param(sk, variant))
+		ca->low_rounds = 0;
 	return (u32)cc_div(m * most, m + cc_div((da - d1) * (most - least), least));
 }
 
@@ -177,8 +185,9 @@ static inline void end_round(struct cc_sock *sk, struct illinois *ca)
 static u32 illinois_ssthresh(struct cc_sock *sk)
 {
 	u64 cwnd = cc_snd_cwnd(sk);
+	u64 share = cwnd * cc_state(sk)->beta / ONE;
 
-	return (u32)cc_max(cwnd - cwnd * cc_state(sk)->beta / ONE, MIN_SSTHRESH);
+	return (u32)cc_max(cc_param(sk, variant) ? share : cwnd - share, MIN_SSTHRESH);
 }
 
 static void illinois_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
@@ -194,6 +203,8 @@ static void illinois_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 	ca->credit += (u64)acked * ca->alpha;
 	more = cc_div(ca->credit, cwnd * ONE);
 	ca->credit -= more * cwnd * ONE;
+	if (more && cc_param(sk, variant))
+		ca->credit = 0;
 	/* Never faster than slow start. */
 	more = cc_min(more, acked);
 	cc_set_snd_cwnd(sk, (u32)cc_max(cwnd, cc_min(cwnd + more, cc_snd_cwnd_clamp(sk))));

@@ -129,8 +129,11 @@ def _each(figure: Any, ink: Ink, rows: int, curves: Sequence[Curve]) -> None:
         axes.tick_params(labelsize=7)
     for axes in grid[len(curves) :]:
         axes.set_visible(False)
+    # The last row may be short: the lowest panel of each column has the loss rates.
+    for axes in grid[max(0, len(curves) - COLUMNS) : len(curves)]:
+        axes.tick_params(labelbottom=True)
     # A panel with all three kinds of marks has the legend.
     for axes, curve in zip(grid, curves, strict=False):
         if curve.published:
-            axes.legend(loc="lower right", fontsize=6.3, frameon=False, labelcolor=ink.text, handlelength=1.2)
+            axes.legend(loc="upper left", fontsize=6.3, frameon=False, labelcolor=ink.text, handlelength=1.2)
             break

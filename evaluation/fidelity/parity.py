@@ -27,8 +27,8 @@ BY_DELAY_OR_RATE = ("bbr", "compound", "fast", "illinois", "ledbat_plus_plus", "
 """Controls that react to more than loss, so that the machine has its part in their windows."""
 
 
-def measure(runs: int = RUNS) -> dict[str, list[Windows]]:
-    """Return the comparisons of each congestion control with defaults, in turns.
+def measure(names: Sequence[str] = (), runs: int = RUNS) -> dict[str, list[Windows]]:
+    """Return the comparisons of each congestion control with defaults, in turns; of those of some names alone.
 
     Raises `InputError` where the machine lacks something.
     """
@@ -37,6 +37,8 @@ def measure(runs: int = RUNS) -> dict[str, list[Windows]]:
     found: dict[str, list[Windows]] = {}
     for _ in range(runs):
         for cc in congestion_controls():
+            if names and cc.name not in names:
+                continue
             (recording,) = record([(cc, {})], [case_of()])
             found.setdefault(cc.name, []).append(compare_windows(cc, {}, recording))
     return found
@@ -107,8 +109,17 @@ def _differences(group: Sequence[Windows]) -> tuple[list[float], list[float]]:
 
 def main() -> int:
     """Measure and write; return the exit code."""
-    argparse.ArgumentParser(prog=COMMAND, description=__doc__).parse_args()
-    return exit_code(COMMAND, lambda: write_parts(PAGE, COMMAND, {"windows": text(measure())}))
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="print this control's row alone")
+    names = parser.parse_args().only
+
+    def run() -> None:
+        if names:
+            print(text(measure(names)))
+        else:
+            write_parts(PAGE, COMMAND, {"windows": text(measure())})
+
+    return exit_code(COMMAND, run)
 
 
 if __name__ == "__main__":

@@ -167,6 +167,29 @@ fn the_mean_window_under_random_loss_is_that_of_its_aimd() {
     near(segments / rounds, 866.0, 4.0);
 }
 
+/// ns-2 2.35 over 40 ms: 0.12 of the window is left by the median loss.
+#[test]
+fn as_in_linux_2_6_22_a_loss_keeps_what_the_paper_gives_up() {
+    let old = [("variant", 1)];
+    assert_eq!(held(&old, 1000, BASE, 4).control.ssthresh(), 125);
+    assert_eq!(held(&old, 1000, MOST, 4).control.ssthresh(), 500);
+    // Five rounds without a queue in all, with another between.
+    let mut flow = held(&old, 1000, BASE + 50_000, 4);
+    for round in 0..7 {
+        flow.round(if round % 4 == 3 { BASE + 50_000 } else { BASE });
+    }
+    let before = flow.cwnd();
+    flow.round(BASE);
+    assert!((8..=10).contains(&(flow.cwnd() - before)), "{}", flow.cwnd() - before);
+    // From 21 segments on three ACKs grow the window by one; what is beyond is dropped.
+    let grown = |variant| {
+        let mut flow = held(&[("variant", variant), ("win_thresh", 2)], 19, BASE, 8);
+        flow.round(BASE);
+        flow.cwnd() - 19
+    };
+    assert_eq!((grown(0), grown(1)), (9, 7));
+}
+
 #[test]
 fn the_widest_window_does_not_overflow() {
     let mut flow = Flow::new("illinois", &[("alpha_max", 1_000_000)], 34_000_000);
@@ -182,6 +205,7 @@ fn it_says_what_may_be_set() {
     let illinois = find("illinois").expect("built in");
     let defaults: Vec<_> = illinois.params().iter().map(|p| (p.name.as_str(), p.text(p.default))).collect();
     let expected = [
+        ("variant", "published"),
         ("alpha_min", "0.3"),
         ("alpha_max", "10"),
         ("beta_min", "0.125"),

@@ -21,7 +21,7 @@ use units::{Span, Time};
 pub struct MixedEndpoint {
     end: End,
     /// None: it sends at once.
-    overhead: Option<Box<SendOverhead<MixedSegment>>>,
+    overhead: Option<Box<SendOverhead>>,
 }
 
 #[allow(clippy::large_enum_variant, reason = "a flow has two of them, and they stay where they are")]
@@ -135,7 +135,8 @@ impl Transport for MixedEndpoint {
     }
     fn poll_train(&mut self, now: Time, segment: &mut MixedSegment) -> Train {
         if let Some(overhead) = &mut self.overhead {
-            return overhead.poll(now, segment, |segment| self.end.poll_one(now, segment));
+            let turn = overhead.turn(now, || each!(&mut self.end, end => end.has_to_transmit(now)));
+            return turn.train(|| self.end.poll_one(now, segment));
         }
         match &mut self.end {
             End::Tcp(end) => Transport::poll_train(end, now, segment.tcp()),

@@ -1,7 +1,9 @@
-//! Random time that a sender takes for each packet, one packet after the other: their order stays.
+//! Random time that a sender takes before each packet, one packet after the other: their order stays.
 //!
 //! As ns-2's `overhead_` of Agent/TCP/FullTcp, against the phase effects of Floyd and Jacobson, *On Traffic Phase
-//! Effects in Packet-Switched Gateways* (1992), whose sources take up to the bottleneck's time for a packet.
+//! Effects in Packet-Switched Gateways* (1992), whose sources take up to the bottleneck's time for a packet. As there
+//! (tcp-full.cc, send_much), a sender that may send waits first and makes the packet then: its timestamp, its choice of
+//! data and the retransmission timer are those of the time at which it leaves.
 
 use crate::link_config::jitter_of;
 use link::random::{stream_seed, Random};
@@ -10,61 +12,79 @@ use spec::{JitterSpec, SendOverheadSpec};
 use tcp::Train;
 use units::{Span, Time};
 
-/// The overhead of one sender; `S` is what it sends.
-pub struct SendOverhead<S> {
+/// The overhead of one sender.
+pub struct SendOverhead {
     times: JitterSource,
-    /// The packet that the sender is at, and the time at which it leaves.
-    at_work: Option<(S, Time)>,
+    /// Time at which the packet that the sender is at leaves.
+    leaves: Option<Time>,
     /// Latest time at which the endpoint was asked for a packet.
     asked: Time,
 }
 
-impl<S: Copy> SendOverhead<S> {
+/// One of the two things that a sender does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It makes a packet, which leaves.
+    Sends,
+    /// It is at a packet.
+    Waits,
+}
+
+impl SendOverhead {
     /// That of flow `flow` in the run with seed `seed`.
-    pub fn new(spec: SendOverheadSpec, seed: u64, flow: &str) -> SendOverhead<S> {
+    pub fn new(spec: SendOverheadSpec, seed: u64, flow: &str) -> SendOverhead {
         let SendOverheadSpec { distribution, scale_ns } = spec;
         let times = jitter_of(&JitterSpec { distribution, scale_ns, reordering: false });
         let random = Random::new(stream_seed(seed, &format!("send_overhead/{flow}")));
-        SendOverhead { times: JitterSource::new(&times, random), at_work: None, asked: Time::ZERO }
+        SendOverhead { times: JitterSource::new(&times, random), leaves: None, asked: Time::ZERO }
     }
 
-    /// Puts a packet that leaves now into `segment`, and goes to work on the next that `endpoint` gives.
-    pub fn poll(&mut self, now: Time, segment: &mut S, mut endpoint: impl FnMut(&mut S) -> Train) -> Train {
+    /// Says what the sender does now; `has_packet` tells whether its endpoint has one to send.
+    pub fn turn(&mut self, now: Time, has_packet: impl FnOnce() -> bool) -> Turn {
         self.asked = now;
-        match self.at_work {
-            Some((_, due)) if now < due => return Train { segments: 0, more: false },
-            Some((ready, _)) => {
-                *segment = ready;
-                self.at_work = None;
-                return Train { segments: 1, more: true };
+        match self.leaves {
+            Some(due) if now < due => return Turn::Waits,
+            Some(_) => {
+                self.leaves = None;
+                return Turn::Sends;
             }
             None => {}
         }
-        let train = endpoint(segment);
-        if train.segments == 0 {
-            return train;
+        // An endpoint without a packet is asked, so that it learns that its burst has ended.
+        if !has_packet() {
+            return Turn::Sends;
         }
         match self.times.draw() {
-            0 => train,
+            0 => Turn::Sends,
             time => {
-                self.at_work = Some((*segment, now + Span(time)));
-                Train { segments: 0, more: false }
+                self.leaves = Some(now + Span(time));
+                Turn::Waits
             }
         }
     }
 
     /// Returns true while the sender is at a packet.
     pub fn is_at_work(&self) -> bool {
-        self.at_work.is_some()
+        self.leaves.is_some()
     }
 
     /// Returns the time of the next call for a sender whose endpoint asks for one at `endpoint`.
     pub fn poll_timeout(&self, endpoint: Time) -> Time {
-        match self.at_work {
+        match self.leaves {
             // A time that has come is that of the next packet, which waits for this one.
-            Some((_, due)) if endpoint <= self.asked => due,
-            Some((_, due)) => due.min(endpoint),
+            Some(due) if endpoint <= self.asked => due,
+            Some(due) => due.min(endpoint),
             None => endpoint,
+        }
+    }
+}
+
+impl Turn {
+    /// `packet` of the endpoint where it sends now, none where it waits.
+    pub fn train(self, packet: impl FnOnce() -> Train) -> Train {
+        match self {
+            Turn::Sends => packet(),
+            Turn::Waits => Train { segments: 0, more: false },
         }
     }
 }
@@ -77,18 +97,11 @@ mod tests {
     /// Times at which packets leave that are there from the start.
     fn departures(scale_ns: u64, packets: u32) -> Vec<Time> {
         let spec = SendOverheadSpec { distribution: JitterKind::Uniform, scale_ns };
-        let mut overhead = SendOverhead::<u32>::new(spec, 7, "backup");
-        let (mut made, mut left, mut now) = (0, vec![], Time::ZERO);
+        let mut overhead = SendOverhead::new(spec, 7, "backup");
+        let (mut left, mut now) = (vec![], Time::ZERO);
         while left.len() < packets as usize {
-            let mut segment = 0;
-            let train = overhead.poll(now, &mut segment, |segment| {
-                made += 1;
-                *segment = made;
-                Train { segments: 1, more: true }
-            });
-            if train.segments == 1 {
+            if overhead.turn(now, || true) == Turn::Sends {
                 left.push(now);
-                assert_eq!(segment as usize, left.len(), "packets keep their order");
             } else {
                 assert!(overhead.is_at_work());
                 // The endpoint has more to send at once, which asks for no call before this packet has left.
@@ -110,12 +123,12 @@ mod tests {
     #[test]
     fn a_timer_of_the_endpoint_goes_before_a_packet_that_takes_longer() {
         let spec = SendOverheadSpec { distribution: JitterKind::Uniform, scale_ns: 1 << 40 };
-        let mut overhead = SendOverhead::<u32>::new(spec, 7, "backup");
+        let mut overhead = SendOverhead::new(spec, 7, "backup");
         assert_eq!(overhead.poll_timeout(Time(9)), Time(9));
-        overhead.poll(Time(5), &mut 0, |_| Train { segments: 1, more: true });
+        assert_eq!(overhead.turn(Time(4), || false), Turn::Sends, "nothing to wait for");
+        assert_eq!(overhead.turn(Time(5), || true), Turn::Waits);
         assert_eq!(overhead.poll_timeout(Time(9)), Time(9));
         assert!(overhead.poll_timeout(Time(5)) > Time(9));
-        let nothing = overhead.poll(Time(9), &mut 0, |_| unreachable!("the sender is at a packet"));
-        assert_eq!(nothing.segments, 0);
+        assert_eq!(overhead.turn(Time(9), || unreachable!("the sender is at a packet")), Turn::Waits);
     }
 }

@@ -197,3 +197,41 @@ fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
         assert!(never.timeouts > 0 && never.lost_retransmissions == never.timeouts, "{never:?}");
     }
 }
+
+/// Segments first sent after the first copy of a segment of which the sender knew that they had arrived when it sent
+/// the second, and the threshold of duplicate ACKs; before, four segments come late where `late`.
+fn known_at_the_second_copy(late: bool) -> (u64, u32) {
+    let lost = 1 + 59 * MSS;
+    let mut left = 2;
+    let cfg = Config { undo: false, sack_compression: false, ..plain(Recovery::Sack) };
+    // 2.4 Mbit/s: 5 ms for a packet, so that each SACK comes at a time of its own.
+    let mut pair = Pair::new(cfg).bottleneck(2_400_000, u64::MAX).on_data(move |n, seg| {
+        if late && (15..19).contains(&n) {
+            return Fate::Delay(Span::from_micros(25_100));
+        }
+        if seg.seq == lost && left > 0 {
+            left -= 1;
+            return Fate::Drop;
+        }
+        Fate::Pass
+    });
+    pair = pair.connect();
+    pair.write(150 * MSS);
+    pair.run_until_received(100 * MSS, at_ms(300_000));
+    let stats = pair.client.stats();
+    assert_eq!((stats.timeouts, stats.lost_retransmissions, stats.retransmitted_segments), (0, 1, 2), "{stats:?}");
+    let copies: Vec<usize> = (0..pair.sent.len()).filter(|&at| pair.sent[at].seg.seq == lost).collect();
+    let new_from = pair.sent[..copies[1]].iter().map(|sent| sent.seg.end_seq()).max().unwrap();
+    let second = pair.sent[copies[2]].at;
+    let known = pair.acks.iter().filter(|ack| ack.at + ms(50) <= second);
+    let highest =
+        known.flat_map(|ack| ack.seg.sacks[..ack.seg.sack_count as usize].iter().map(|block| block.end)).max().unwrap();
+    ((highest - new_from) / MSS, pair.client.reordering())
+}
+
+#[test]
+fn where_reordering_was_seen_a_lost_retransmission_takes_as_many_segments_sent_after_it() {
+    assert_eq!(known_at_the_second_copy(false), (1, 3));
+    // From the first that came late to the last that came in time: six.
+    assert_eq!(known_at_the_second_copy(true), (6, 6));
+}

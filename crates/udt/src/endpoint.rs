@@ -284,6 +284,11 @@ impl Endpoint {
         Train { segments: 1, more: true }
     }
 
+    /// Returns true if [`Endpoint::poll_train`] would find a packet now.
+    pub fn has_to_transmit(&self, now: Time) -> bool {
+        !self.out.is_empty() || (self.phase == Phase::Established && self.send.has_packet(now))
+    }
+
     /// Returns true if [`Endpoint::poll_train`] would find nothing. May be false at any time.
     #[inline]
     pub fn is_idle(&self) -> bool {

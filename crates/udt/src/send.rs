@@ -145,6 +145,12 @@ impl Send {
         self.scheduled
     }
 
+    /// Returns true if [`Sender::poll`] would find a packet.
+    pub(crate) fn has_packet(&self, now: Time) -> bool {
+        let window_is_open = self.current + 1 - self.expected < self.window() && self.unsent() > 0;
+        self.scheduled && now >= self.next_send && (!self.lost.is_empty() || window_is_open)
+    }
+
     /// The next packet, if it is its time.
     pub(crate) fn poll(&mut self, now: Time, stats: &mut Stats) -> Option<Data> {
         if !self.scheduled || now < self.next_send {

@@ -417,6 +417,19 @@ impl Endpoint {
         }
     }
 
+    /// Returns whether [`Endpoint::poll_transmit`] would find a segment now; a loss probe may turn out to be none.
+    pub fn has_to_transmit(&mut self, now: Time) -> bool {
+        if self.is_idle() {
+            return false;
+        }
+        self.set_now(now);
+        if self.phase == Phase::Open {
+            self.wants_to_transmit()
+        } else {
+            self.syn_pending
+        }
+    }
+
     /// Returns whether nothing is in flight, to be sent, or to be acknowledged now: [`Endpoint::poll_transmit`] would
     /// find nothing. So it is in a receiver most of the time.
     #[inline]

@@ -68,6 +68,22 @@ impl Endpoint {
         false
     }
 
+    /// As [`Endpoint::poll_transmit`] would send, but sends nothing: a sender that takes its time before a packet asks.
+    pub(super) fn wants_to_transmit(&mut self) -> bool {
+        self.rx.ack_first || self.rx.ack_now || self.wants_to_transmit_data()
+    }
+
+    /// The conditions of [`Endpoint::transmit_data`], in its order.
+    fn wants_to_transmit_data(&mut self) -> bool {
+        let sends = self.nxt != self.write_seq || !self.ring.is_empty() || self.fin_queued;
+        sends
+            && (self.tlp_probe
+                || (self.rexmit == Rexmit::Lost && self.lost_segment().is_some())
+                || self.new_segment(false).is_some()
+                || (self.rexmit == Rexmit::New && self.nxt <= self.high_seq && self.lost_segment().is_some())
+                || self.probe_pending)
+    }
+
     /// Returns whether neither data nor a FIN waits to be sent for the first time.
     #[inline]
     pub(super) fn nothing_to_send(&self) -> bool {
@@ -124,19 +140,27 @@ impl Endpoint {
     /// New data, as the windows allow (Linux tcp_write_xmit). A probe ignores the congestion window.
     #[inline(always)]
     fn transmit_new(&mut self, seg: &mut Segment, probe: bool) -> bool {
+        let Some((len, fin)) = self.new_segment(probe) else { return false };
+        self.emit_new(seg, len, fin);
+        true
+    }
+
+    /// Length of the segment of new data that may go now, and whether it carries the FIN.
+    #[inline(always)]
+    fn new_segment(&mut self, probe: bool) -> Option<(u32, bool)> {
         let unsent = self.write_seq - self.nxt.min(self.write_seq);
         let fin = self.fin_queued && !self.fin_sent;
         if unsent == 0 && !fin {
-            return false;
+            return None;
         }
         if !self.pacing_allows() {
-            return false;
+            return None;
         }
         let s = self.cc.sock();
         if s.in_flight() >= s.snd_cwnd || self.beyond_limited_transmit() {
             // The FIN alone is not held back (Linux tcp_cwnd_test).
             if !probe && unsent > 0 {
-                return false;
+                return None;
             }
         }
         let mut most = self.mss;
@@ -147,14 +171,13 @@ impl Endpoint {
         let len = unsent.min(u64::from(most)) as u32;
         let fin = fin && u64::from(len) == unsent;
         if len < most && !probe && self.is_held_by_nagle(fin) {
-            return false;
+            return None;
         }
         let end = self.nxt + u64::from(len) + u64::from(fin);
         if end - u64::from(fin) > self.wnd_end {
-            return false;
+            return None;
         }
-        self.emit_new(seg, len, fin);
-        true
+        Some((len, fin))
     }
 
     /// RFC 896, RFC 1122, 4.2.3.4: a short segment waits while data is unacknowledged; a FIN does not (Linux
@@ -240,12 +263,28 @@ impl Endpoint {
     /// The lowest lost segment, if the window allows (Linux tcp_xmit_retransmit_queue).
     #[inline(never)]
     fn transmit_lost(&mut self, seg: &mut Segment) -> bool {
+        let Some(index) = self.lost_segment() else { return false };
+        self.lost.pop();
+        self.forced = self.forced.saturating_sub(1);
+        if self.in_cwnd_reduction() {
+            self.prr_out += 1;
+        }
+        self.retransmit(index, seg);
+        if index == self.ring.head() && self.timers.pending != Pending::Reordering {
+            let deadline = self.now + self.rto_now();
+            self.timers.arm_xmit(Pending::Retrans, deadline);
+        }
+        true
+    }
+
+    /// The entry of the lost segment that may go now, which stays the next in `lost`.
+    fn lost_segment(&mut self) -> Option<u64> {
         let s = self.cc.sock();
         if s.lost_out == 0 || (s.in_flight() >= s.snd_cwnd && self.forced == 0) || !self.pacing_allows() {
-            return false;
+            return None;
         }
         loop {
-            let Some(index) = self.lost.peek() else { return false };
+            let index = self.lost.peek()?;
             self.stats.scoreboard_steps += 1;
             let stale = index < self.ring.head()
                 || self.ring.get(index).flags & (tag::LOST | tag::RETRANS | tag::SACKED) != tag::LOST;
@@ -254,20 +293,8 @@ impl Endpoint {
                 continue;
             }
             let entry = self.ring.get(index);
-            if entry.seq >= self.wnd_end && entry.seq > self.una {
-                return false;
-            }
-            self.lost.pop();
-            self.forced = self.forced.saturating_sub(1);
-            if self.in_cwnd_reduction() {
-                self.prr_out += 1;
-            }
-            self.retransmit(index, seg);
-            if index == self.ring.head() && self.timers.pending != Pending::Reordering {
-                let deadline = self.now + self.rto_now();
-                self.timers.arm_xmit(Pending::Retrans, deadline);
-            }
-            return true;
+            let beyond = entry.seq >= self.wnd_end && entry.seq > self.una;
+            return if beyond { None } else { Some(index) };
         }
     }
 

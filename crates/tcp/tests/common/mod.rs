@@ -221,12 +221,20 @@ impl Pair {
     /// Sends what both ends have to send.
     pub fn flush(&mut self) {
         let mut seg = Segment::default();
-        while self.client.poll_transmit(self.now, &mut seg) {
+        while Pair::sends(&mut self.client, self.now, &mut seg) {
             self.put(true, seg);
         }
-        while self.server.poll_transmit(self.now, &mut seg) {
+        while Pair::sends(&mut self.server, self.now, &mut seg) {
             self.put(false, seg);
         }
+    }
+
+    /// One segment of an endpoint, which knows before whether there is one.
+    fn sends(end: &mut Endpoint, now: Time, seg: &mut Segment) -> bool {
+        let has = end.has_to_transmit(now);
+        let sent = end.poll_transmit(now, seg);
+        assert_eq!(has, sent, "at {now:?}: {end:?}");
+        sent
     }
 
     fn put(&mut self, to_server: bool, mut seg: Segment) {
