@@ -69,6 +69,8 @@ def test_each_complete_setting_is_held_against_the_claim() -> None:
     points = [point for n in (1, 2) for point in iscsi_path.grid(["base"], n, 30)]
     lines = [_line(point, rates[point.control]) for point in points]
     lines += [_line(Point("fast", 1, 8), 4.0)]
+    # Of one run no range is known.
+    lines += [_line(point, rates[point.control]) for point in iscsi_path.grid(["writes"], 1, 30)]
     text = iscsi_path.orders(lines)
     assert text.splitlines()[0] == "| statement; setting, alpha, repetitions | 50 packets, 20, 2 |"
     assert "| 1 connection: Reno < FAST | holds |" in text

@@ -11,6 +11,7 @@ from elephan.papers.spread import Measured
 from elephan.report.draw import Ink
 
 from .connections import in_form
+from .demands import shares
 from .session import (
     Curves,
     average,
@@ -36,7 +37,12 @@ def figures9_and_10(results: PaperResults) -> Evaluation:
     records = results.of("fig10.toml")
     carried = curves(records, max_burst_of, throughput)
     dropped = curves(records, max_burst_of, drops)
-    return Evaluation({CLAIM: by_burst(carried)}, [_figure(carried, dropped)], [_table(carried)])
+    return Evaluation({CLAIM: {**by_burst(carried), **shares(CLAIM)}}, [_figure(carried, dropped)], [_table(carried)])
+
+
+def numbers(results: PaperResults) -> dict[str, Mapping[str, Measured]]:
+    """Return what the runs say of the claim."""
+    return {CLAIM: by_burst(curves(results.of("fig10.toml"), max_burst_of, throughput))}
 
 
 def by_burst(carried: Curves) -> Mapping[str, Measured]:

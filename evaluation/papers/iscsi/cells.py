@@ -67,6 +67,11 @@ DEMANDS: Mapping[str, Change] = {
 EACH = 8
 """Requests under way per connection, where each connection has its own."""
 
+EACH_DEMANDS: Mapping[str, Change] = {
+    f"{EACH} requests per connection, {reads} reads": {READS: reads} for reads in ("50%", "80%")
+}
+"""Demands whose requests grow with the connections."""
+
 LINUX_26 = {
     "bic": 'variant = "linux-2.6.22"',
     "scalable": 'variant = "linux-2.6"',
@@ -85,8 +90,7 @@ def one_at_a_time() -> Iterator[Cell]:
             if found != {**RENO, "defaults.cwnd_validation": False, "defaults.rto_min": "1s"}:
                 yield Cell(_tcp(found), found)
     # 3: demand.
-    for reads in ("50%", "80%"):
-        yield Cell(f"8 requests per connection, {reads} reads", {READS: reads}, depth_each=EACH)
+    yield from (Cell(name, change, depth_each=EACH) for name, change in EACH_DEMANDS.items())
     yield from (Cell(name, change) for name, change in DEMANDS.items())
     # 4: the congestion controls of 2004.
     yield Cell("Linux 2.6's BIC, Scalable and HSTCP", controls=LINUX_26)

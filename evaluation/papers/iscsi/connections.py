@@ -10,6 +10,7 @@ from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, p
 from elephan.papers.spread import Measured, Spread
 from elephan.report.draw import Ink
 
+from .demands import shares
 from .session import (
     NEW,
     Curves,
@@ -40,17 +41,27 @@ FAR_MORE = 2
 @part("fig7.toml")
 def figures7_and_8(results: PaperResults) -> Evaluation:
     """Throughput and drops."""
-    records = results.of("fig7.toml")
-    carried = curves(records, connections_of, throughput)
-    dropped = curves(records, connections_of, drops)
+    carried, dropped = curves_of(results)
     return Evaluation(
-        {CLAIM: throughputs(carried), DROPS: losses(dropped)},
+        {CLAIM: {**throughputs(carried), **shares(CLAIM)}, DROPS: losses(dropped)},
         [_figure(CLAIM, "fig7", carried), _figure(DROPS, "fig8", dropped)],
         [
             _table(CLAIM, "Throughput, MB/s, by connections", carried, "{:.2f}"),
             _table(DROPS, "Packets dropped in 1000 s, by connections", dropped, "{:.0f}"),
         ],
     )
+
+
+def curves_of(results: PaperResults) -> tuple[Curves, Curves]:
+    """Return throughput, MB/s, and packets dropped, by connections."""
+    records = results.of("fig7.toml")
+    return curves(records, connections_of, throughput), curves(records, connections_of, drops)
+
+
+def numbers(results: PaperResults) -> dict[str, Mapping[str, Measured]]:
+    """Return what the runs say of both claims."""
+    carried, dropped = curves_of(results)
+    return {CLAIM: throughputs(carried), DROPS: losses(dropped)}
 
 
 def points_of(found: Curves) -> list[int]:
@@ -88,7 +99,9 @@ def throughputs(carried: Curves) -> Mapping[str, Measured]:
 def losses(dropped: Curves) -> Mapping[str, Measured]:
     """Return the quantities of the claim on figure 8: means over connections."""
     means = {cc: each(average, values.values()) for cc, values in dropped.items()}
-    means["most_of_three_twice"] = each(lambda three: FAR_MORE * max(three), (means[cc] for cc in THREE))
+    three = [means[cc] for cc in THREE]
+    means["reno_twice"] = each(lambda reno: FAR_MORE * reno[0], [means["reno"]])
+    means["most_of_three_twice"] = each(lambda values: FAR_MORE * max(values), three)
     return {name: one.values for name, one in means.items()}
 
 

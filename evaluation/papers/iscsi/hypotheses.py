@@ -3,8 +3,9 @@
     python -m evaluation.papers.iscsi.hypotheses            # runs what is missing, writes hypotheses.json
     python -m evaluation.papers.iscsi.hypotheses --page     # hypotheses.md from hypotheses.json
 
-Runs of 300 s (figures 7 to 10) at 1, 2, 5 and 10 connections and of 600 s (11 to 13), five seeds each. Each run is
-stored when it ends. `--trace FILE` adds the set-ups that replay a block trace, `--crossed` those of several changes.
+Runs of 300 s (figures 7 to 10) at 1, 2, 5 and 10 connections and of 600 s (11 to 13), five seeds each. hypotheses.json
+has the numbers alone: what they say of the claims is judged when the page is made. Each run is stored when it ends.
+`--trace FILE` adds the set-ups that replay a block trace, `--crossed` those of several changes.
 """
 
 from __future__ import annotations
@@ -19,40 +20,38 @@ from typing import Any
 
 import elephan
 from elephan.api import Results
-from elephan.papers.claims import Outcome, Paper, Runs, read
+from elephan.papers.claims import Claim, Order, Outcome, Paper, Runs, Value, read
 from elephan.papers.evaluation import PaperResults
-from elephan.papers.spread import Spread
-from elephan.papers.verdict import judge
+from elephan.papers.spread import Measured, Spread
 
-from .burst import figures9_and_10
+from .burst import numbers as by_burst
 from .cells import DEPTH, Cell, crossed, one_at_a_time, traced
-from .connections import figures7_and_8
-from .fairness import figures11_to_13
+from .connections import numbers as by_connections
+from .demands import FOUND, STATEMENTS, Numbers, load, outcome
+from .fairness import numbers as by_flow
 from .session import CCS, title_of
 
 FOLDER = Path(__file__).parent
-FOUND = FOLDER / "hypotheses.json"
 PAGE = FOLDER / "hypotheses.md"
 
 CONNECTIONS = (1, 2, 5, 10)
 
-READERS = {"fig7.toml": figures7_and_8, "fig11-13.toml": figures11_to_13, "fig10.toml": figures9_and_10}
+READERS: Mapping[str, Callable[[PaperResults], Mapping[str, Mapping[str, Measured]]]] = {
+    "fig7.toml": by_connections,
+    "fig11-13.toml": by_flow,
+    "fig10.toml": by_burst,
+}
 """Readers by scenario, in the order in which all set-ups are run."""
 
 
-def run(cell: Cell, file: str, paper: Paper, store: str) -> dict[str, Any]:
-    """Return what a scenario gives under a set-up: by claim each statement's outcome, and the numbers behind it."""
+def run(cell: Cell, file: str, paper: Paper, store: str) -> dict[str, Numbers]:
+    """Return a scenario's numbers under a set-up, by claim and quantity, a value per repetition."""
     runs = [(Runs(file=file), results) for results in _results(cell, file, store)]
-    found: dict[str, Any] = {}
-    for claim, measured in READERS[file].evaluate(PaperResults(paper, runs)).measured.items():
-        judged = judge(paper.claim(claim), measured)
-        outcomes = {check.order.label: check.outcome for check in judged.orders}
-        outcomes |= {check.value.label: Outcome.HOLDS if check.holds else Outcome.BROKEN for check in judged.values}
-        found[claim] = {
-            "statements": {label: outcome.value for label, outcome in outcomes.items()},
-            "numbers": {name: [round(value, 3) for value in Spread.of(one).values] for name, one in measured.items()},
-        }
-    return found
+    found = READERS[file](PaperResults(paper, runs))
+    return {
+        claim: {name: [float(f"{value:.5g}") for value in Spread.of(one).values] for name, one in measured.items()}
+        for claim, measured in found.items()
+    }
 
 
 def _results(cell: Cell, file: str, store: str) -> Iterator[Results]:
@@ -78,12 +77,6 @@ def settings_of(cell: Cell, file: str) -> Iterator[dict[str, Any]]:
         yield from (set_ | {"sweep.flow.session.connections": f"[{n}]", DEPTH: each * n} for n in CONNECTIONS)
 
 
-def load() -> dict[str, Any]:
-    """Return what was found: by name the settings of a set-up, its figures by claim, and the day."""
-    found: dict[str, Any] = json.loads(FOUND.read_text()) if FOUND.exists() else {}
-    return found
-
-
 def measure(cells: Sequence[Cell], store: str, say: Callable[[str], None]) -> None:
     """Run what is missing or was found under other settings, and keep each scenario as it ends."""
     paper = read(FOLDER)
@@ -101,7 +94,12 @@ def measure(cells: Sequence[Cell], store: str, say: Callable[[str], None]) -> No
             say(f"{file}: {cell.name}")
 
 
-WORDS = {"holds": "yes", "does not hold": "no", "not decided": "open"}
+WORDS = {Outcome.HOLDS: "yes", Outcome.BROKEN: "no", Outcome.NOT_DECIDED: "open"}
+
+
+def statements(claim: Claim) -> list[Order | Value]:
+    """Return what a claim states, and what is judged over all demands."""
+    return [*claim.order, *STATEMENTS.get(claim.id, {}).values(), *claim.value]
 
 
 def page(found: Mapping[str, Any]) -> str:
@@ -114,31 +112,29 @@ def page(found: Mapping[str, Any]) -> str:
     several = {cell.name for cell in crossed()}
     for claim in EXTRA:
         parts.append(f"## {claim}: {paper.claim(claim).title}")
-        parts += _tables(claim, {name: one for name, one in found.items() if name not in several})
+        parts += _tables(paper.claim(claim), {name: one for name, one in found.items() if name not in several})
     rows = {name: one for name, one in found.items() if name in several}
     for claim in ("iscsi.fig7", "iscsi.fig8") if rows else ():
         parts.append(f"## {claim}, crossed")
         parts.append(CROSSED)
-        parts += _tables(claim, rows)
+        parts += _tables(paper.claim(claim), rows)
     return filled("\n\n".join(parts))
 
 
-def _tables(claim: str, found: Mapping[str, Any]) -> Iterator[str]:
+def _tables(claim: Claim, found: Mapping[str, Any]) -> Iterator[str]:
     from evaluation.markdown import table
 
-    rows = {name: one["claims"][claim] for name, one in found.items() if claim in one["claims"]}
+    measured = {name: one["claims"] for name, one in found.items()}
+    rows: dict[str, Numbers] = {name: claims[claim.id] for name, claims in measured.items() if claim.id in claims}
     if not rows:
         return
-    labels = list(next(iter(rows.values()))["statements"])
-    yield "\n".join(f"{number}. {label}" for number, label in enumerate(labels, 1))
+    stated = statements(claim)
+    yield table(["", "statement"], [[str(number), one.label] for number, one in enumerate(stated, 1)])
     body = []
-    for name, one in rows.items():
-        outcomes = [WORDS[one["statements"][label]] for label in labels]
-        body.append([name, *outcomes, *(show(one["numbers"]) for show in EXTRA[claim].values())])
-    yield table(["set-up", *map(str, range(1, len(labels) + 1)), *EXTRA[claim]], body)
-
-
-Numbers = Mapping[str, Sequence[float]]
+    for name, numbers in rows.items():
+        outcomes = [WORDS[outcome(one, numbers)] for one in stated]
+        body.append([name, *outcomes, *(show(numbers) for show in EXTRA[claim.id].values())])
+    yield table(["set-up", *map(str, range(1, len(stated) + 1)), *EXTRA[claim.id]], body)
 
 
 def _best(connections: int) -> Callable[[Numbers], str]:
