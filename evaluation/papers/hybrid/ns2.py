@@ -123,7 +123,8 @@ def state(samples: Sequence[Mapping[str, float]]) -> list[str]:
 
     The first drops end slow start; those more than a second later are of the full queue.
     """
-    dropping_s = [late["now_s"] for early, late in pairwise(samples) if late["dropped"] > early["dropped"]]
+    before = [0.0, *(sample["dropped"] for sample in samples)]
+    dropping_s = [sample["now_s"] for sample, early in zip(samples, before, strict=False) if sample["dropped"] > early]
     full_s = next(late for early, late in pairwise(dropping_s) if late > early + 1)
     found = next(one for one in samples if one["now_s"] > full_s + 1 and one["queue"] >= STATE_PACKETS)
     return [f"{full_s:.1f}", f"{found['now_s']:.1f}", str(found["queue"])]
