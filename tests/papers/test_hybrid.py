@@ -266,7 +266,7 @@ def test_ns2_runs_a_cell_and_its_rows_are_read() -> None:
 
 
 def test_ns2s_state_is_that_of_the_second_approach() -> None:
-    queue, dropped = [100, 500, 500, 20, 340, 350], [0, 0, 3, 3, 3, 3]
+    queue, dropped = [500, 350, 500, 20, 340, 350], [9, 9, 12, 12, 12, 12]
     samples = [
         {"now_s": 30.0 + 2 * place, "queue": packets, "dropped": lost}
         for place, (packets, lost) in enumerate(zip(queue, dropped, strict=True))

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -118,10 +119,14 @@ def measure(run: Run) -> list[str]:
 
 
 def state(samples: Sequence[Mapping[str, float]]) -> list[str]:
-    """Return when the queue was first full, when it had 343 packets on the next approach, and its samples' number."""
-    full_s = next(sample["now_s"] for sample in samples if sample["dropped"] > 0)
-    second = (one for one in samples if one["now_s"] > full_s + 1 and one["queue"] >= STATE_PACKETS)
-    found = next(second)
+    """Return when the queue was full after slow start, when it had 343 packets on the next approach, and that sample.
+
+    The first drops end slow start; those more than a second later are of the full queue.
+    """
+    before = [0.0, *(sample["dropped"] for sample in samples)]
+    dropping_s = [sample["now_s"] for sample, early in zip(samples, before, strict=False) if sample["dropped"] > early]
+    full_s = next(late for early, late in pairwise(dropping_s) if late > early + 1)
+    found = next(one for one in samples if one["now_s"] > full_s + 1 and one["queue"] >= STATE_PACKETS)
     return [f"{full_s:.1f}", f"{found['now_s']:.1f}", str(found["queue"])]
 
 
