@@ -142,7 +142,7 @@ def _largest(kept: Mapping[str, Any]) -> Figure:
     def draw(drawing: Any, ink: Ink) -> None:
         axes = drawing.subplots()
         framed(axes, ink, "queue of the switch, kB", "largest background without loss, % of the line")
-        fine = [16 * 1.04**step for step in range(178)]
+        fine = [16 * 1.04**step for step in range(184)]
         for number, (burst, found) in enumerate(by_burst(kept["setups"]).items()):
             queues = [size_of(item["queue"]) / 1e3 for item in found]
             medians = [median_of(item["largest"]) for item in found]
@@ -155,7 +155,7 @@ def _largest(kept: Mapping[str, Any]) -> Figure:
         axes.axhline(80, color=ink.text, linewidth=0.9, linestyle=(0, (1, 2)))
         label_line(axes, 17, 83, "the paper: 80 %", ink.text)
         axes.set_xscale("log")
-        axes.set_xlim(14, 1e4)
+        axes.set_xlim(14, 2e4)
         axes.set_ylim(-3, 96)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         legend(drawing, ink, axes)
