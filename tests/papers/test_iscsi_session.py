@@ -94,8 +94,8 @@ def test_what_the_demand_was_chosen_by_is_judged_over_all_demands() -> None:
     demands = (BASE, *EACH_DEMANDS, *DEMANDS)
     found = {name: {"claims": {"iscsi.fig7": overlapping if name == BASE else rising}} for name in demands}
     assert by_demand("iscsi.fig7", found) == {"rises_by_demand": [0.0] + 8 * [1.0]}
-    claim = find("iscsi").claim("iscsi.fig7")
-    judged = judge(claim, {**dict.fromkeys(names_of(claim, {}), 1.0), **by_demand("iscsi.fig7", found)})
+    figure_7 = find("iscsi").claim("iscsi.fig7")
+    judged = judge(figure_7, {**dict.fromkeys(names_of(figure_7, {}), 1.0), **by_demand("iscsi.fig7", found)})
     assert [region.said for region in judged.regions] == ["in 8 of 9 set-ups"]
     for claim in STATEMENTS:
         orders = {order.label for order in find("iscsi").claim(claim).order}

@@ -232,10 +232,10 @@ def _never_table(kept: Mapping[str, Any]) -> Table:
 
 def _other_table(kept: Mapping[str, Any]) -> Table:
     rows = []
-    for item in regions.fig10_setups().values():
+    for key, item in regions.fig10_setups().items():
         if item["packet"] not in PACKETS:
             found = compared(item["reno"], item["highspeed"])
-            window = round(regions.LINE_BPS * 0.017 / 8 / (item["packet"] + 38))
+            window = regions.Fig10(*key).window
             seconds = ", ".join(str(value) for value in item["reno"]), ", ".join(map(str, item["highspeed"]))
             name = f"{item['packet']} B, {window}; {item['queue']:.0%}; {item['share']:.0%}"
             rows.append((name, *seconds, _ratio(item, found), found.value))
