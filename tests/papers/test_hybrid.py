@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 import elephan
 from elephan.api import load
 from elephan.papers.catalogue import find, folder
+from elephan.papers.verdict import judge
 from elephan.record import Record
 from elephan.report.draw import Ink
-from evaluation.papers.hybrid import managed, ns2
+from evaluation.papers.hybrid import drops, managed, ns2, reordering
 from evaluation.papers.hybrid.cell import RFC_7323_BYTES, Cell
-from evaluation.papers.hybrid.controls import HEADS, points
+from evaluation.papers.hybrid.controls import HEADS, TABLE, points, read_table
 from evaluation.papers.hybrid.controls import cell_of as cell_of_record
 from evaluation.papers.hybrid.phases import Case
 from evaluation.papers.hybrid.plots import grid
@@ -210,16 +211,29 @@ def test_ratios_take_a_flow_that_is_not_back_with_the_time_it_was_followed() -> 
     assert ratios([line("reno", "150.0"), slow], "reno", "cubic") == {}
 
 
-def test_words_on_controls_are_shares_of_the_cells_that_are_decided() -> None:
+def test_words_on_controls_are_told_of_each_cell_that_is_decided() -> None:
     lines = [line("compound", "3.0"), line("reno", "150.0"), line("vegas", "4.0"), line("cubic", "4.0")]
     unhurt = [line(control, "0.0", "10") for control in ("compound", "reno", "vegas", "cubic")]
     found = of_all_cells(lines + unhurt)
-    assert found["compound_first"] == found["compound_similar"] == found["reno_far"] == 1
-    assert found["vegas_far"] == 0
+    assert found["compound_first"] == 1
+    assert found["compound_similar"] == found["reno_far"] == [1]
+    assert found["vegas_far"] == [0]
     slow = [line("compound", "30.0", "1000"), *(line(name, "10.0", "1000") for name in ("cubic", "reno", "vegas"))]
     assert of_all_cells(lines + slow) == {
-        "none": 0, "compound_first": 1, "compound_similar": 0.5, "reno_far": 0.5, "vegas_far": 0
+        "none": 0, "compound_first": 1, "compound_similar": [1, 0], "reno_far": [1, 0], "vegas_far": [0, 0]
     }  # fmt: skip
+
+
+def test_statements_on_phases_and_cells_are_counted(tmp_path: Path) -> None:
+    """One move in the smallest cell stands for ten: it dips by nothing."""
+    cell = cell_of("b.toml", changes("sender-r1") | {"sweep.run.duration": '["8s"]'}, tmp_path)
+    found = judge(find("hybrid").claim("hybrid.B.500"), reordering._of_moves([cell, cell]))
+    assert [region.said for region in found.regions] == ["in all of 2 set-ups"]
+    found = judge(find("hybrid").claim("hybrid.D.resending"), drops._measured([cell, cell], [cell]))
+    assert [region.said for region in found.regions] == ["in none of 2 set-ups"] * 2
+    times = {"compound_back": 1.0, "cubic_back_twice": 2.0, "reno_back": 3.0, "vegas_back": 3.0}
+    found = judge(find("hybrid").claim("hybrid.other"), {**times, **of_all_cells(read_table(TABLE))})
+    assert len(found.regions) == 3 and all(region.tried > 10 for region in found.regions)
 
 
 @pytest.mark.parametrize(

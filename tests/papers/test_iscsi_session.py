@@ -19,7 +19,7 @@ from elephan.papers.verdict import Verdict, judge
 from evaluation.papers.iscsi.burst import by_burst
 from evaluation.papers.iscsi.cells import BASE, DEMANDS, EACH_DEMANDS, Cell, crossed, one_at_a_time
 from evaluation.papers.iscsi.connections import best_at, losses, throughputs
-from evaluation.papers.iscsi.demands import STATEMENTS, outcome, shares
+from evaluation.papers.iscsi.demands import STATEMENTS, by_demand, outcome
 from evaluation.papers.iscsi.demands import load as kept
 from evaluation.papers.iscsi.fairness import (
     SETTLED_S,
@@ -66,10 +66,10 @@ def alone(values: Sequence[float]) -> dict[str, dict[int, Spread]]:
 def test_the_claims_name_what_the_readers_measure() -> None:
     claims = {claim.id: claim for claim in find("iscsi").claims}
     found = alone((1, 2, 3, 2, 2))
-    assert not names_of(claims["iscsi.fig7"], {**throughputs(found), **shares("iscsi.fig7")})
+    assert not names_of(claims["iscsi.fig7"], {**throughputs(found), **by_demand("iscsi.fig7")})
     assert not names_of(claims["iscsi.fig8"], losses(found))
     bursts = {cc: {kib * 1024: Spread((1.0,)) for kib in (4, 16, 64, 256, 1024, 4096)} for cc in CCS}
-    assert not names_of(claims["iscsi.fig9-10"], {**by_burst(bursts), **shares("iscsi.fig9-10")})
+    assert not names_of(claims["iscsi.fig9-10"], {**by_burst(bursts), **by_demand("iscsi.fig9-10")})
     runs = {cc: [windows(np.full(600, 100.0), np.full(600, 90.0))] for cc in ("reno", "htcp", "bic")}
     assert not names_of(claims["iscsi.fig11-13"], shared(runs))
 
@@ -93,12 +93,15 @@ def test_what_the_demand_was_chosen_by_is_judged_over_all_demands() -> None:
     overlapping = {**rising, "mean_10": [1.4, 1.7]}
     demands = (BASE, *EACH_DEMANDS, *DEMANDS)
     found = {name: {"claims": {"iscsi.fig7": overlapping if name == BASE else rising}} for name in demands}
-    assert shares("iscsi.fig7", found) == {"rises_share": pytest.approx(8 / 9)}
+    assert by_demand("iscsi.fig7", found) == {"rises_by_demand": [0.0] + 8 * [1.0]}
+    claim = find("iscsi").claim("iscsi.fig7")
+    judged = judge(claim, {**dict.fromkeys(names_of(claim, {}), 1.0), **by_demand("iscsi.fig7", found)})
+    assert [region.said for region in judged.regions] == ["in 8 of 9 set-ups"]
     for claim in STATEMENTS:
         orders = {order.label for order in find("iscsi").claim(claim).order}
         assert not any(one.label in orders for one in STATEMENTS[claim].values())
         assert {region.name for region in find("iscsi").claim(claim).region} == set(STATEMENTS[claim])
-    flat = STATEMENTS["iscsi.fig9-10"]["flat_share"]
+    flat = STATEMENTS["iscsi.fig9-10"]["flat_by_demand"]
     assert (outcome(flat, {"flat": [1.04, 1.2]}), outcome(flat, {"flat": [1.04]})) == (Outcome.BROKEN, Outcome.HOLDS)
 
 

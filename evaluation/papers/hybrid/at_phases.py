@@ -82,9 +82,9 @@ def of_b(results: PaperResults) -> dict[tuple[bool, str], list[Cell]]:
     return found
 
 
-def share(cells: Sequence[Cell], holds: Callable[[Cell], bool]) -> float:
-    """Return the share of moves of which a statement holds: phases are states of one flow, no repetitions."""
-    return sum(map(holds, cells)) / len(cells)
+def held(cells: Sequence[Cell], holds: Callable[[Cell], bool]) -> list[float]:
+    """Return 1 for each move of which a statement holds, else 0: phases are states of one flow, no repetitions."""
+    return [float(holds(cell)) for cell in cells]
 
 
 def figure(key: str, claim: str, title: str, groups: Sequence[tuple[str, Sequence[Cell]]], paper_gbps: float) -> Figure:

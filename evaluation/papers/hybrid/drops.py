@@ -84,9 +84,9 @@ def _measured(phases: list[Cell], state: list[Cell]) -> dict[str, Measured]:
     return {
         "drops": [float(cell.known.dropped_early) for cell in state],
         "least": [cell.known.least_bps / 1e9 for cell in state],
-        "deep_dip": at_phases.share(phases, lambda cell: cell.known.dip > 0.8),
+        "deep_dip": at_phases.held(phases, lambda cell: cell.known.dip > 0.8),
         # A flow that is not back within the run takes longer than the run.
-        "late": at_phases.share(phases, lambda cell: _until_back_s(cell) > 1000 * cell.known.rtt_after_s),
+        "late": at_phases.held(phases, lambda cell: _until_back_s(cell) > 1000 * cell.known.rtt_after_s),
     }
 
 

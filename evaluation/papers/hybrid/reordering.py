@@ -162,7 +162,7 @@ def _of_moves(cells: Sequence[Cell]) -> dict[str, Measured]:
         "peak": [cell.load()[0] / 1e9 for cell in cells],
         "duplicate_acks": [float(cell.known.duplicate_acks or 0) for cell in cells],
         "least": [cell.known.least_bps / 1e9 for cell in cells],
-        "small_dip": at_phases.share(cells, lambda cell: cell.known.dip < 0.2),
+        "small_dip": at_phases.held(cells, lambda cell: cell.known.dip < 0.2),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elephan.papers.drawing import framed, legend
@@ -68,25 +68,19 @@ FAR = 2.0
 CellKey = tuple[str, str, str, str]
 
 
-def of_all_cells(lines: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Return in which shares of the cells that are decided the paper's words on the four controls hold."""
+def of_all_cells(lines: Sequence[Sequence[str]]) -> dict[str, Measured]:
+    """Return for each cell that is decided 1 where the paper's words on the four controls hold, else 0."""
     beside_cubic = ratios(lines, "compound", "cubic")
-    found = {
+    found: dict[str, Measured] = {
         "none": 0.0,
         "compound_first": float(sum(ratio < 1 for ratio in beside_cubic.values())),
-        "compound_similar": share_of(ratio < FAR for ratio in beside_cubic.values()),
+        "compound_similar": [float(ratio < FAR) for ratio in beside_cubic.values()],
     }
     for name in ("reno", "vegas"):
         besides = [ratios(lines, name, other) for other in ("cubic", "compound")]
         both = besides[0].keys() & besides[1].keys()
-        found[f"{name}_far"] = share_of(min(beside[key] for beside in besides) > FAR for key in both)
+        found[f"{name}_far"] = [float(min(beside[key] for beside in besides) > FAR) for key in sorted(both)]
     return found
-
-
-def share_of(holds: Iterable[bool]) -> float:
-    """Return the share of those that are true, NaN of none."""
-    known = list(holds)
-    return sum(known) / len(known) if known else float("nan")
 
 
 def ratios(lines: Sequence[Sequence[str]], name: str, other: str) -> dict[CellKey, float]:

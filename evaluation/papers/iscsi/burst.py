@@ -11,7 +11,7 @@ from elephan.papers.spread import Measured
 from elephan.report.draw import Ink
 
 from .connections import in_form
-from .demands import shares
+from .demands import by_demand
 from .session import (
     Curves,
     average,
@@ -37,7 +37,8 @@ def figures9_and_10(results: PaperResults) -> Evaluation:
     records = results.of("fig10.toml")
     carried = curves(records, max_burst_of, throughput)
     dropped = curves(records, max_burst_of, drops)
-    return Evaluation({CLAIM: {**by_burst(carried), **shares(CLAIM)}}, [_figure(carried, dropped)], [_table(carried)])
+    measured = {**by_burst(carried), **by_demand(CLAIM)}
+    return Evaluation({CLAIM: measured}, [_figure(carried, dropped)], [_table(carried)])
 
 
 def numbers(results: PaperResults) -> dict[str, Mapping[str, Measured]]:

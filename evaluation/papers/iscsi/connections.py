@@ -10,7 +10,7 @@ from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, p
 from elephan.papers.spread import Measured, Spread
 from elephan.report.draw import Ink
 
-from .demands import shares
+from .demands import by_demand
 from .session import (
     NEW,
     Curves,
@@ -43,7 +43,7 @@ def figures7_and_8(results: PaperResults) -> Evaluation:
     """Throughput and drops."""
     carried, dropped = curves_of(results)
     return Evaluation(
-        {CLAIM: {**throughputs(carried), **shares(CLAIM)}, DROPS: losses(dropped)},
+        {CLAIM: {**throughputs(carried), **by_demand(CLAIM)}, DROPS: losses(dropped)},
         [_figure(CLAIM, "fig7", carried), _figure(DROPS, "fig8", dropped)],
         [
             _table(CLAIM, "Throughput, MB/s, by connections", carried, "{:.2f}"),
