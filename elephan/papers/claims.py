@@ -62,6 +62,8 @@ class Order(_Table):
     rising: tuple[str, ...] = Field(min_length=2)
     equal_within: float = Field(default=0, ge=0)
     """For "at least": relative difference up to which two medians count as equal. 0: each is larger than the last."""
+    unit: str | None = None
+    """Of its sizes; without it the claim's, "" for ratios."""
 
     def outcome(self, measured: Sequence[Spread]) -> Outcome:
         """Return what sizes, in the order of `rising`, say of it: the weakest of what each two neighbours say."""

@@ -59,8 +59,9 @@ def kernel_number(check: ValueCheck, measured: Measured | None) -> str:
 
 
 def our_order(check: OrderCheck, unit: str) -> str:
-    """Return the measured sizes in the paper's order, with their unit."""
-    return _with_unit(", ".join(map(shown_with_range, check.spreads)), unit)
+    """Return the measured sizes in the paper's order, with their unit, or that of the claim."""
+    own = check.order.unit
+    return _with_unit(", ".join(map(shown_with_range, check.spreads)), unit if own is None else own)
 
 
 def _with_unit(text: str, unit: str) -> str:

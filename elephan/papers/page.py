@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parent / "page"
 
+LONG_CHARS = 48
+"""Letters of the sizes of an order beyond which they stand below its row: a wide column makes blocks of all rows."""
+
 CLASSES = {
     Verdict.REPRODUCED: "good",
     Verdict.ORDERING_HOLDS: "fair",
@@ -133,8 +136,12 @@ def _numbers(item: Judgement, kernel: KernelColumn | None) -> Markup:
         lines.append(Line(cells))
     for order in item.orders:
         kind = "outside" if order.outcome is Outcome.BROKEN else ""
-        sizes = Cell(our_order(order, item.claim.unit), kind=kind)
-        lines.append(Line((Cell(order.order.label), Cell(""), sizes, *blank, Cell(order.outcome.value), Cell(""))))
+        sizes, below = our_order(order, item.claim.unit), ""
+        if len(sizes) > LONG_CHARS:
+            # As wide as that it would make blocks of all rows.
+            sizes, below = "", sizes
+        cells = (Cell(order.order.label), Cell(""), Cell(sizes, kind=kind), *blank, Cell(order.outcome.value), Cell(""))
+        lines.append(Line(cells, below))
     for region in item.regions:
         by = f"{region.region.label} (by {', '.join(region.region.on)})"
         lines.append(Line((Cell(by), Cell(""), Cell(region.said), *blank, Cell(""), Cell(""))))

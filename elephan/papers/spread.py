@@ -53,8 +53,10 @@ class Spread:
 
 
 def shown(value: float) -> str:
-    """Return a measured number with at most four significant digits and no exponent where that can be had."""
+    """Return a measured number with four significant digits, whole from 10,000 on; an exponent from a million on."""
     if value == 0 or float(value).is_integer() and abs(value) < 1e6:
+        return f"{value:.0f}"
+    if 1e4 <= abs(value) < 1e6:
         return f"{value:.0f}"
     return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 else f"{value:.3g}"
 

@@ -162,13 +162,14 @@ SAID = {Outcome.BROKEN: "not so here", Outcome.NOT_DECIDED: "not decided, as ran
 def _of_orders(orders: tuple[OrderCheck, ...]) -> list[str]:
     parts = []
     for outcome, words in SAID.items():
-        for check in orders:
-            if check.outcome is outcome:
-                numbers = ", ".join(
-                    f"{name} {shown_with_range(spread)}"
-                    for name, spread in zip(check.names, check.spreads, strict=True)
-                )
-                parts.append(f"{words}: {check.order.label} ({numbers})")
+        checks = [check for check in orders if check.outcome is outcome]
+        if len(checks) == 1:
+            sizes = zip(checks[0].names, map(shown_with_range, checks[0].spreads), strict=True)
+            parts.append(f"{words}: {checks[0].order.label} ({', '.join(map(' '.join, sizes))})")
+        elif checks:
+            # Their numbers are in the table of the claim.
+            labels = "; ".join(check.order.label for check in checks)
+            parts.append(f"{words}: {labels} ({len(checks)} of {len(orders)})")
     if orders and not parts:
         parts.append("the order holds" if len(orders) == 1 else f"all {len(orders)} orders hold")
     return parts

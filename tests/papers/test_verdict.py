@@ -10,7 +10,7 @@ from elephan.errors import InputError
 from elephan.papers.claims import Claim, Order, Reference, Region, Value, read
 from elephan.papers.console import our_number, our_order
 from elephan.papers.evaluation import all_over_repetitions, over_repetitions
-from elephan.papers.spread import Measured
+from elephan.papers.spread import Measured, shown
 from elephan.papers.verdict import Verdict, judge
 from elephan.record import Record
 
@@ -145,7 +145,29 @@ def test_an_order_that_is_broken_weighs_more_than_one_that_is_not_decided() -> N
     two = Claim(id="x.y", title="t", text="t", source="s", order=orders)
     judged = judge(two, {"a": [1.0, 2.0], "b": [1.9, 3.0], "c": 1.0})
     assert judged.verdict is Verdict.DIFFERS
-    assert judged.because.startswith("not so here: bc") and "; not decided, as ranges overlap: ab" in judged.because
+    assert judged.because == (
+        "not so here: bc (b 2.45 (1.9 to 3), c 1); "
+        "not decided, as ranges overlap: ab (a 1.5 (1 to 2), b 2.45 (1.9 to 3))"
+    )
+
+
+def test_several_orders_that_do_not_hold_are_named_and_counted() -> None:
+    pairs = (("a", "b"), ("b", "c"), ("a", "c"), ("c", "a"))
+    orders = tuple(Order(label=f"{left} < {right}", rising=(left, right)) for left, right in pairs)
+    judged = judge(Claim(id="x.y", title="t", text="t", source="s", order=orders), {"a": 3.0, "b": 2.0, "c": 1.0})
+    assert judged.because == "not so here: a < b; b < c; a < c (3 of 4)"
+
+
+def test_the_sizes_of_an_order_have_its_own_unit_or_that_of_the_claim() -> None:
+    orders = tuple(Order(label="ab", rising=("a", "b"), unit=unit) for unit in (None, "", "s"))
+    judged = judge(Claim(id="x.y", title="t", text="t", source="s", order=orders), {"a": 1.0, "b": 2.0})
+    assert [our_order(check, "MB/s") for check in judged.orders] == ["1, 2 MB/s", "1, 2", "1, 2 s"]
+
+
+def test_numbers_have_four_digits_and_no_exponent_below_a_million() -> None:
+    assert [shown(value) for value in (0.0, 0.012345, 1.23456, 46112.0, 45243.6, 999_999.5, 1.5e6)] == [
+        *("0", "0.01235", "1.235", "46112", "45244", "1000000", "1.5e+06"),
+    ]
 
 
 def test_at_least_goes_by_the_medians_of_repetitions() -> None:
