@@ -165,8 +165,8 @@ def test_the_sizes_of_an_order_have_its_own_unit_or_that_of_the_claim() -> None:
 
 
 def test_numbers_have_four_digits_and_no_exponent_below_a_million() -> None:
-    assert [shown(value) for value in (0.0, 0.012345, 1.23456, 46112.0, 45243.6, 999_999.5, 1.5e6)] == [
-        *("0", "0.01235", "1.235", "46112", "45244", "1000000", "1.5e+06"),
+    assert [shown(value) for value in (0.0, 0.012345, 1.23456, 9999.7, 46112.0, 45243.6, 999_999.5, 1.5e6)] == [
+        *("0", "0.01235", "1.235", "10000", "46112", "45244", "1000000", "1.5e+06"),
     ]
 
 
