@@ -1,8 +1,8 @@
 """Papers: what they claim as data, measured by running their scenarios, with a verdict on each claim.
 
 What it does: runs the scenarios of `evaluation/papers/<id>/`, measures what the claims name, judges, prints, draws.
-What it does not: tune anything until a number fits. **Invariant: a verdict follows from claims.toml and the records
-alone.**
+What it does not: tune anything until a number fits. **Invariant: a verdict follows from claims.toml, the records and
+the tables of earlier runs in the paper's folder alone.**
 """
 
 from __future__ import annotations

@@ -131,3 +131,5 @@ def _judged(claim: Claim, evaluation: Evaluation) -> Judgement:
         return judge(claim, evaluation.measured.get(claim.id, {}))
     except KeyError as error:
         raise RunError(f"{error.args[0]}") from error
+    except ValueError as error:
+        raise RunError(f"{claim.id}: {error}") from error

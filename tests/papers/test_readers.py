@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elephan.errors import InputError
+from elephan.errors import InputError, RunError
 from elephan.papers import run
 from elephan.papers.catalogue import find, folder
 from elephan.papers.readers import kernel_readers_of
@@ -59,3 +59,63 @@ def test_a_reader_of_the_wrong_claim_is_refused(papers: Path, marked: str, fault
 def test_every_claim_of_the_kernel_has_its_reader(papers: Path) -> None:
     readers = kernel_readers_of(find("dsan"))
     assert set(readers) == {claim.id for claim in find("dsan").claims if claim.kernel is not None}
+
+
+SCENARIO = """
+[run]
+duration = "200ms"
+[path]
+bandwidth = "10Mbit/s"
+rtt = "20ms"
+queue = "1bdp"
+[[flow]]
+"""
+
+CLAIMS = """
+format = 1
+id = "toy"
+title = "t"
+authors = ["a"]
+venue = "v"
+summary = "s"
+[[claim]]
+id = "toy.one"
+title = "t"
+text = "t"
+source = "s"
+runs = [{ file = "one.toml" }]
+[[claim.region]]
+name = "holds"
+label = "it holds"
+on = ["the queue"]
+"""
+
+READER = """
+from elephan.papers.evaluation import Evaluation, part
+
+
+@part("one.toml")
+def one(results):
+    return Evaluation({"toy.one": {"holds": %s}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("measured", "fault"),
+    [
+        ("0.6", r"toy\.one: holds: a set-up has 1 where the statement holds, else 0, not \(0\.6,\)"),
+        ("[]", r"toy\.one: holds was not measured"),
+        ('[1.0, float("nan")]', r"toy\.one: holds was not measured"),
+    ],
+)
+def test_what_a_reader_measures_of_a_region_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: str, fault: str
+) -> None:
+    place = tmp_path / "papers" / "toy"
+    place.mkdir(parents=True)
+    (place / "one.toml").write_text(SCENARIO)
+    (place / "claims.toml").write_text(CLAIMS)
+    (place / "reader.py").write_text(READER % measured)
+    monkeypatch.setenv("ELEPHAN_PAPERS", str(place.parent))
+    with pytest.raises(RunError, match=fault):
+        run("toy", store="none")
