@@ -61,6 +61,15 @@ def test_the_bounds_of_bic_are_where_the_papers_equations_end_up(loss: float) ->
     assert most < bound["high"] <= REFERENCE["response"]["tolerance"][1]
 
 
+def test_the_tables_beside_the_page_have_its_names() -> None:
+    for table in ("independent", "sharing"):
+        with (ROOT / f"docs/results/congestion-control-{table}.csv").open(encoding="utf-8") as file:
+            names = [line[0] for line in csv.reader(file)][1:]
+        assert set(names) <= set(CCS), table
+        page = (ROOT / "docs/results/congestion-control.md").read_text(encoding="utf-8")
+        assert all(f"\n| {name} | " in page for name in names), table
+
+
 def test_rows_of_highspeed_are_those_of_the_rfcs_appendix() -> None:
     """RFC 3649, appendix B: windows 38, 118, 221, 347 and 495 have 1 to 5, and 347 gives up 0.38."""
     rows = cycles.highspeed_rows()
