@@ -189,6 +189,7 @@ class Document(Table):
         for index, source in enumerate(self.background):
             if source.start >= end:
                 raise wrong("a time before the end of the run (run.duration)", "background", index, "start")
+        starts = {name: flow.start for name, flow in zip(self.flow_names(), self.flow, strict=True)}
         for index, event in enumerate(self.event):
             if event.at is not None and event.at >= end:
                 raise wrong("a time before the end of the run (run.duration)", "event", index, "at")
@@ -196,6 +197,10 @@ class Document(Table):
                 for key in ("settled", "over"):
                     if getattr(event.when, key) >= end:
                         raise wrong("a time shorter than the run (run.duration)", "event", index, "when", key)
+                start = starts.get(event.when.flow, starts.get(event.when.flow.rpartition(".")[0], 0))
+                if event.when.settled >= end - start:
+                    rest = "the rest of the run after the start of the flow (run.duration, flow.start)"
+                    raise wrong(f"a time shorter than {rest}", "event", index, "when", "settled")
         if self.measure.warmup >= end:
             raise wrong("a time before the end of the run (run.duration)", "measure", "warmup")
         self._windows()

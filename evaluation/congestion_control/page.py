@@ -151,7 +151,7 @@ def sharing_table(ratios: Sequence[int], counts: Sequence[int], jain: float, row
 def write_sharing(ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]) -> None:
     """Write the table of sharing with every ratio and number beside the page."""
     head, cells = _sharing(ratios, counts, jain, rows)
-    write_csv("sharing", head, [[cell.replace(",", "") for cell in line] for line in cells])
+    write_csv("sharing", head, [[name, *(cell.replace(",", "") for cell in rest)] for name, *rest in cells])
 
 
 def write_csv(name: str, head: Sequence[str], lines: Iterable[Sequence[str]]) -> None:

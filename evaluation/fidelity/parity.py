@@ -110,7 +110,9 @@ def _differences(group: Sequence[Windows]) -> tuple[list[float], list[float]]:
 def main() -> int:
     """Measure and write; return the exit code."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="print this control's row alone")
+    known = [cc.name for cc in congestion_controls()]
+    said = "print this control's row alone"
+    parser.add_argument("--only", action="append", default=[], choices=known, metavar="NAME", help=said)
     names = parser.parse_args().only
 
     def run() -> None:

@@ -57,8 +57,17 @@ def test_a_sum_over_round_trips_is_the_closed_form_where_there_is_one() -> None:
 def test_the_bounds_of_bic_are_where_the_papers_equations_end_up(loss: float) -> None:
     (bound,) = (one for one in CCS["bic"]["tolerance"] if one["from"] == loss)
     least, most = bic_states.steady_states(loss)
-    assert bound["low"] == pytest.approx(least, abs=0.011)
+    assert bound["low"] == pytest.approx(least, abs=0.006)
     assert most < bound["high"] <= REFERENCE["response"]["tolerance"][1]
+
+
+def test_the_tables_beside_the_page_have_its_names() -> None:
+    for table in ("independent", "sharing"):
+        with (ROOT / f"docs/results/congestion-control-{table}.csv").open(encoding="utf-8") as file:
+            names = [line[0] for line in csv.reader(file)][1:]
+        assert set(names) <= set(CCS), table
+        page = (ROOT / "docs/results/congestion-control.md").read_text(encoding="utf-8")
+        assert all(f"\n| {name} | " in page for name in names), table
 
 
 def test_rows_of_highspeed_are_those_of_the_rfcs_appendix() -> None:

@@ -79,6 +79,10 @@ WINDOWS = "[measure]\nwindows = [{}]\n"
             'event.0.when.settled = "10s": a time shorter than the run (run.duration)',
         ),
         (EVENT.format("50%', over = '11s"), 'event.0.when.over = "11s": a time shorter than the run (run.duration)'),
+        (
+            "start = '4s'\n" + EVENT.format("50%', settled = '6s"),
+            'event.0.when.settled = "6s": a time shorter than the rest of the run after the start of the flow',
+        ),
         ("nagle = true\ntransport = 'udt4'\n", "flow.backup.nagle = true: false: udt4 has no Nagle's algorithm"),
         (WINDOWS.format("{ name = 'a', from = '2s', to = '2s' }"), 'measure.windows.0.to = "2s": a time after from'),
         (WINDOWS.format("{ name = 'a', from = '2s', to = '11s' }"), 'measure.windows.0.to = "11s": a time not after'),
