@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
-from elephan.papers.spread import Measured, Spread
+from elephan.papers.spread import Measured, Spread, shown
 from elephan.record import Record
 from elephan.units import duration
 
@@ -155,7 +155,7 @@ def _attempts(tuned: Times) -> Table:
         rows.append((NAMES[what], *(f"{100 * on:.1f} / {100 * anew:.1f} %" for on, anew in shares)))
     per_job = outages_for(PAPER_SHARE, ATTEMPTS)
     often = ", ".join(
-        f"{per_job / tuned[STATED, what].median * _DAY_S:.3g} a day for the {NAMES[what].split(',')[0]}"
+        f"{shown(per_job / tuned[STATED, what].median * _DAY_S)} a day for the {NAMES[what].split(',')[0]}"
         for what in (MIRROR, INCREMENT, FIRST)
     )
     return Table(
