@@ -53,11 +53,15 @@ class Deployment:
 
 
 def deployment_of(cc: CongestionControl, parameters: Mapping[str, int] | None = None) -> Deployment:
-    """Return how to put a congestion control with these values into use; those absent keep the default."""
+    """Return how to put a congestion control with these values into use; those absent keep the default.
+
+    A value that the variant decides has no text, and is left out.
+    """
     declared = {item.name: item for item in cc.parameters}
     words = [_shown(cc.path) if cc.path else cc.name]
     for key, value in sorted((parameters or {}).items()):
-        words += ["--set", f"{key}={exact(declared[key], value)}"]
+        if not (declared[key].is_by_variant and value == declared[key].default):
+            words += ["--set", f"{key}={exact(declared[key], value)}"]
     given = shlex.join(words)
     name = kernel_name(cc.name)
     return Deployment(
@@ -109,7 +113,7 @@ class Needs:
     rate_bps: int
     rtt_ns: int
     window_bytes: int
-    """Largest window of the first flow: by default twice the capacity of the path and its queues."""
+    """Largest window of the first flow: by default that of `window = "auto"`."""
     mtu_bytes: int
 
     @property

@@ -117,7 +117,7 @@ def _all() -> tuple[Metric, ...]:
         Metric(
             "cwnd_mean_packets",
             "mean window",
-            "segments",
+            "packets",
             units.plain,
             "neither",
             "Under `windows` alone: mean congestion window of the connections that are open, by 1000 samples; backends "

@@ -193,6 +193,7 @@ congestion_control = {{ name = "cubic", variant = "2.1", beta = "819/1024", hyst
 window = "{window}"
 window_bound = "none"
 recovery = "sack"
+lost_retransmissions = "never"
 delayed_ack = false
 timestamps = false
 max_reordering = 3

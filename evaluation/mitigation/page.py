@@ -36,10 +36,10 @@ that were dropped within 200 ms, or two round trips where that is more.
 [mitigation.csv](mitigation.csv) has every run, with duplicate ACKs, also of `hold_buffer` with an error or with
 `reordering_tolerance`, and without a move, where nothing is dropped or out of order. Last run: {date}.
 
-CUBIC 2.1 with SACK and a window that fills the line from the start, 3 s and 3 RTT after the move; in D also 250
-packets, half of r3's queue, which wait there before the move. A paced hold has `release = "bottleneck"`; hold+reduction
-adds `cwnd_reduction` to `hold_buffer`, equalization+reduction to `delay_equalization`. Kept back: by a hold of one
-flow.
+CUBIC 2.1 with SACK, which learns of a lost retransmission by a time-out (`lost_retransmissions = "never"`), and a
+window that fills the line from the start, 3 s and 3 RTT after the move; in D also 250 packets, half of r3's queue,
+which wait there before the move. A paced hold has `release = "bottleneck"`; hold+reduction adds `cwnd_reduction` to
+`hold_buffer`, equalization+reduction to `delay_equalization`. Kept back: by a hold of one flow.
 """
 
 

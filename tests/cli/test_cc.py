@@ -88,9 +88,9 @@ def test_one_cc_says_how_it_is_put_into_use(elephan: Run, tmp_path: Path) -> Non
     assert "a program chooses elephan_storage" in lines[0]
     assert lines[1].startswith("elephan kernel default elephan_storage --host  ")
     assert lines[2].startswith("elephan kernel enable storage_friendly --set reduction=1/4 --default  ")
-    # 20 Mbit/s for 400 ms is 1 MB, twice over and its queue of as much again 3 MB: less than Linux's own.
-    assert "the path holds 1.00 MB; a window of 3.00 MB" in lines[4]
-    assert lines[7:9] == ["  net.ipv4.tcp_rmem = 4096 131072 6291456", "  net.ipv4.tcp_wmem = 4096 16384 6000000"]
+    # 20 Mbit/s for 400 ms is 1 MB, and its queue as much; the line loses packets: four times both.
+    assert "the path holds 1.00 MB; a window of 8.00 MB" in lines[4]
+    assert lines[7:9] == ["  net.ipv4.tcp_rmem = 4096 131072 12729282", "  net.ipv4.tcp_wmem = 4096 16384 16000000"]
     (shown,) = json.loads(elephan("cc", "reno", "--json")[1])
     assert shown["in_use"][0].startswith("elephan kernel load reno ")
     assert elephan("cc", "reno", "--out", "page")[0] == 0
