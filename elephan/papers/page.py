@@ -14,7 +14,7 @@ from elephan.papers.claims import Outcome, Paper, Runs
 from elephan.papers.console import kernel_number, our_number, our_order, paper_number, summary
 from elephan.papers.evaluation import Evaluation
 from elephan.papers.kernel_column import KernelColumn
-from elephan.papers.verdict import Judgement, Verdict
+from elephan.papers.verdict import Judgement, Verdict, percent
 from elephan.report import draw, html_table
 from elephan.report.figures import slug
 from elephan.report.html import PAGE as REPORT_PAGE
@@ -130,7 +130,7 @@ def _numbers(item: Judgement, kernel: KernelColumn | None) -> Markup:
         measured = [Cell(our_number(check), kind="" if check.holds else "outside")]
         if kernel is not None:
             measured.append(Cell(kernel_number(check, kernel.of(item.claim.id, check.value.name))))
-        off = "" if check.deviation is None else f"{check.deviation * 100:+.2g} %"
+        off = "" if check.deviation is None else percent(check.deviation)
         tolerance = "equal" if check.value.tolerance == 0 else f"± {check.value.tolerance * 100:g} %"
         cells = (Cell(check.value.label), Cell(paper_number(check)), *measured, Cell(off), Cell(tolerance))
         lines.append(Line(cells))

@@ -190,15 +190,17 @@ def _of_values(values: tuple[ValueCheck, ...], outside: list[ValueCheck]) -> lis
         if abs(worst.deviation or 0.0) < 1e-9:
             parts.append("equal" if len(values) == 1 else f"all {len(values)} values equal")
         else:
-            parts.append(f"largest deviation {_percent(worst.deviation)} ({worst.value.label})")
+            parts.append(f"largest deviation {percent(worst.deviation)} ({worst.value.label})")
     return parts
 
 
 def _off(check: ValueCheck) -> str:
     if check.deviation is None or abs(check.deviation) < 1:
-        return _percent(check.deviation) if check.deviation is not None else f"{shown(check.measured)} for 0"
+        return percent(check.deviation) if check.deviation is not None else f"{shown(check.measured)} for 0"
     return f"{shown(check.measured / check.value.paper)} times the paper's"
 
 
-def _percent(deviation: float | None) -> str:
-    return f"{(deviation or 0.0) * 100:+.2g} %"
+def percent(deviation: float | None) -> str:
+    """Return a deviation with its sign and two significant digits, whole from 100 % on; 0 for none."""
+    points = (deviation or 0.0) * 100
+    return f"{points:+.2g} %" if abs(points) < 99.5 else f"{points:+.0f} %"

@@ -11,7 +11,7 @@ from elephan.papers.claims import Claim, Order, Reference, Region, Value, read
 from elephan.papers.console import our_number, our_order
 from elephan.papers.evaluation import all_over_repetitions, over_repetitions
 from elephan.papers.spread import Measured, shown
-from elephan.papers.verdict import Verdict, judge
+from elephan.papers.verdict import Verdict, judge, percent
 from elephan.record import Record
 
 
@@ -162,6 +162,11 @@ def test_the_sizes_of_an_order_have_its_own_unit_or_that_of_the_claim() -> None:
     orders = tuple(Order(label="ab", rising=("a", "b"), unit=unit) for unit in (None, "", "s"))
     judged = judge(Claim(id="x.y", title="t", text="t", source="s", order=orders), {"a": 1.0, "b": 2.0})
     assert [our_order(check, "MB/s") for check in judged.orders] == ["1, 2 MB/s", "1, 2", "1, 2 s"]
+
+
+def test_a_deviation_has_no_exponent() -> None:
+    shares = (None, 0.0, 0.0123, -0.6, -0.996, -1.0, 12.345)
+    assert [percent(share) for share in shares] == ["+0 %", "+0 %", "+1.2 %", "-60 %", "-100 %", "-100 %", "+1234 %"]
 
 
 def test_numbers_have_four_digits_and_no_exponent_below_a_million() -> None:
