@@ -41,9 +41,7 @@ def highspeed(loss: float, rtt_s: float) -> Cycle:
     mean = 0.12 / loss**0.835
     if mean < 38.0:
         return reno
-    share = (math.log(mean) - math.log(38.0)) / (math.log(83_000.0) - math.log(38.0))
-    reduction = (0.1 - 0.5) * share + 0.5
-    return Cycle(mean, mean / (1.0 - reduction / 2.0))
+    return Cycle(mean, mean / (1.0 - highspeed_reduction(mean) / 2.0))
 
 
 def highspeed_of_linux(loss: float, rtt_s: float, segments_per_ack: float) -> Cycle:
@@ -67,7 +65,8 @@ def highspeed_of_linux(loss: float, rtt_s: float, segments_per_ack: float) -> Cy
 
 def highspeed_reduction(window: float) -> float:
     """Return b(w) of RFC 3649, equation 5: the share given up at a window in segments."""
-    return (0.1 - 0.5) * (math.log(window) - math.log(38.0)) / (math.log(83_000.0) - math.log(38.0)) + 0.5
+    share = (math.log(window) - math.log(38.0)) / (math.log(83_000.0) - math.log(38.0))
+    return (0.1 - 0.5) * share + 0.5
 
 
 @cache

@@ -54,9 +54,7 @@ class Spread:
 
 def shown(value: float) -> str:
     """Return a measured number with four significant digits, whole from 10,000 on; an exponent from a million on."""
-    if value == 0 or float(value).is_integer() and abs(value) < 1e6:
-        return f"{value:.0f}"
-    if 9999.5 <= abs(value) < 1e6:  # From here on four digits round to 1e+04.
+    if abs(value) < 1e6 and (float(value).is_integer() or abs(value) >= 9999.5):  # There four digits round to 1e+04.
         return f"{value:.0f}"
     return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 else f"{value:.3g}"
 

@@ -1,6 +1,7 @@
 //! TCP as the papers of 2002 to 2006 ran it: classic Reno, unvalidated windows, ACKs counted, Nagle, lost copies.
 use crate::common::*;
 use tcp::config::{Config, Count, LostRetransmissions, Recovery};
+use tcp::segment::Segment;
 use units::{Size, Span, Time};
 
 const MSS: u64 = 1448;
@@ -18,6 +19,17 @@ fn plain(recovery: Recovery) -> Config {
         delayed_ack: false,
         limited_transmit: false,
         ..Config::default()
+    }
+}
+
+/// Drops the segment that begins at `seq` as often as it is sent, up to `times`.
+fn losing(seq: u64, mut times: usize) -> impl FnMut(u64, &Segment) -> Fate {
+    move |_, seg| {
+        if seg.seq == seq && times > 0 {
+            times -= 1;
+            return Fate::Drop;
+        }
+        Fate::Pass
     }
 }
 
@@ -51,16 +63,7 @@ fn four_losses_of_a_window_cost_reno_a_time_out_and_it_goes_back_to_the_first_th
 #[test]
 fn a_time_out_of_fast_recovery_halves_what_reno_has_in_flight() {
     let ssthresh = |recovery| {
-        let mut left = 2;
-        let mut pair = Pair::new(plain(recovery))
-            .on_data(move |_, seg| {
-                if seg.seq == 1 + 29 * MSS && left > 0 {
-                    left -= 1;
-                    return Fate::Drop;
-                }
-                Fate::Pass
-            })
-            .connect();
+        let mut pair = Pair::new(plain(recovery)).on_data(losing(1 + 29 * MSS, 2)).connect();
         pair.write(200 * MSS);
         pair.run_until_received(200 * MSS, late());
         assert_eq!(
@@ -152,16 +155,7 @@ fn nagle_holds_back_a_short_segment_until_all_is_acknowledged() {
 /// Drops segment 30 and its first `copies` copies.
 fn lose_again(lost_retransmissions: LostRetransmissions, copies: usize) -> tcp::Stats {
     let cfg = Config { lost_retransmissions, undo: false, ..plain(Recovery::Sack) };
-    let mut left = copies + 1;
-    let mut pair = Pair::new(cfg)
-        .on_data(move |_, seg| {
-            if seg.seq == 1 + 29 * MSS && left > 0 {
-                left -= 1;
-                return Fate::Drop;
-            }
-            Fate::Pass
-        })
-        .connect();
+    let mut pair = Pair::new(cfg).on_data(losing(1 + 29 * MSS, copies + 1)).connect();
     pair.write(400 * MSS);
     pair.run_until_received(400 * MSS, late());
     *pair.client.stats()
@@ -202,18 +196,14 @@ fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
 /// the second, and the threshold of duplicate ACKs; before, four segments come late where `late`.
 fn known_at_the_second_copy(late: bool) -> (u64, u32) {
     let lost = 1 + 59 * MSS;
-    let mut left = 2;
+    let mut fate = losing(lost, 2);
     let cfg = Config { undo: false, sack_compression: false, ..plain(Recovery::Sack) };
     // 2.4 Mbit/s: 5 ms for a packet, so that each SACK comes at a time of its own.
     let mut pair = Pair::new(cfg).bottleneck(2_400_000, u64::MAX).on_data(move |n, seg| {
         if late && (15..19).contains(&n) {
             return Fate::Delay(Span::from_micros(25_100));
         }
-        if seg.seq == lost && left > 0 {
-            left -= 1;
-            return Fate::Drop;
-        }
-        Fate::Pass
+        fate(n, seg)
     });
     pair = pair.connect();
     pair.write(150 * MSS);

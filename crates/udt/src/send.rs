@@ -147,8 +147,12 @@ impl Send {
 
     /// Returns true if [`Sender::poll`] would find a packet.
     pub(crate) fn has_packet(&self, now: Time) -> bool {
-        let window_is_open = self.current + 1 - self.expected < self.window() && self.unsent() > 0;
-        self.scheduled && now >= self.next_send && (!self.lost.is_empty() || window_is_open)
+        self.scheduled && now >= self.next_send && (!self.lost.is_empty() || self.may_send_new())
+    }
+
+    /// Returns true if the window has room for a new packet, and there is data for it.
+    fn may_send_new(&self) -> bool {
+        self.current + 1 - self.expected < self.window() && self.unsent() > 0
     }
 
     /// The next packet, if it is its time.
@@ -163,8 +167,7 @@ impl Send {
             stats.retransmitted_bytes += u64::from(bytes);
             Data { number, bytes }
         } else {
-            let in_flight = self.current + 1 - self.expected;
-            if in_flight >= self.window() || self.unsent() == 0 {
+            if !self.may_send_new() {
                 self.scheduled = false;
                 return None;
             }
