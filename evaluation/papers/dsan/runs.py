@@ -174,6 +174,8 @@ def _kept_table(paper: Mapping[str, float]) -> Table:
 def lines(rate_of: str = "packets") -> list[str]:
     """Return the README's table, by place and length: set-ups whose sender notices lost retransmissions, at lengths
     that were run through gateways too."""
+    from evaluation.markdown import table
+
     paper = {name: find("dsan").claim(CLAIM).paper_value(name) for name in VARIANTS}
     places = list(PLACES)
     kept = [item for item in read()["setups"] if item["rate_of"] == rate_of and item["place"] != "never"]
@@ -182,7 +184,7 @@ def lines(rate_of: str = "packets") -> list[str]:
     rows = [_row(f"{PLACES[item['place']]}; {item['run']}", item, paper) for item in kept]
     heads = ("set-up; packets in a run", *VARIANTS.values(), "values", "orders")
     first = ("the paper", *(f"{paper[name]:g}" for name in VARIANTS), "", "")
-    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), first, *rows)]
+    return table([*heads], [[*row] for row in (first, *rows)]).splitlines()
 
 
 def _figure(paper: Mapping[str, float]) -> Figure:

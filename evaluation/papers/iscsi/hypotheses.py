@@ -173,7 +173,7 @@ EXTRA: Mapping[str, Mapping[str, Callable[[Numbers], str]]] = {
 }
 """Columns beside the statements: what was measured, medians."""
 
-INTRO = """# What would make the paper's figures 7 to 13 true
+INTRO = """# Set-ups of the paper's figures 7 to 13, and the statements that hold in each
 
 Made by `python -m evaluation.papers.iscsi.hypotheses`, {date}; do not edit. [README](README.md) says what follows.
 

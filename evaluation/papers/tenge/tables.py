@@ -66,8 +66,9 @@ def percent(share: float) -> str:
 
 def lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a table in Markdown."""
-    rules = ["---"] * len(heads)
-    return ["| " + " | ".join(row) + " |" for row in (heads, rules, *rows)]
+    from evaluation.markdown import table
+
+    return table([*heads], [[*row] for row in rows]).splitlines()
 
 
 def found_in(setup: Mapping[str, Any]) -> Found:
@@ -99,4 +100,4 @@ def tables() -> list[list[str]]:
 
 
 if __name__ == "__main__":
-    print("\n\n".join("\n".join(table) for table in tables()))
+    print("\n\n".join("\n".join(one) for one in tables()))
