@@ -172,18 +172,22 @@ def _largest(kept: Mapping[str, Any]) -> Figure:
     )
 
 
-def _table(kept: Mapping[str, Any]) -> Table:
-    found = by_burst(kept["setups"])
-    queues = sorted({item["queue"] for item in kept["setups"]}, key=size_of)
+def largest_table(setups: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return titles and rows of the largest background without loss, by burst and queue, of set-ups in regions.json."""
+    queues = sorted({item["queue"] for item in setups}, key=size_of)
     rows = []
-    for burst, setups in found.items():
-        by_queue = {item["queue"]: item["largest"] for item in setups}
+    for burst, found in by_burst(setups).items():
+        by_queue = {item["queue"]: item["largest"] for item in found}
         rows.append((title_of(burst), *(with_range(by_queue.get(queue)) for queue in queues)))
+    return ("burst", *map(title_of, queues)), rows
+
+
+def _table(kept: Mapping[str, Any]) -> Table:
+    heads, rows = largest_table(kept["setups"])
     caption = (
         "Median of five seeds, and the range where seeds differ; none: it loses packets on the empty line. "
         f"{kept['command']}, {kept['date']}."
     )
-    heads = ("burst", *map(title_of, queues))
     return Table(CLAIM, "Largest background without loss, % of the line", heads, tuple(rows), caption)
 
 

@@ -7,19 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import regions
-from .background import by_burst, size_of, title_of, with_range
+from .background import largest_table
 from .recovery import Found, compared, ratio_of
 
 
 def fig8() -> list[str]:
     """Return the largest background without loss, by burst and queue."""
-    setups = regions.read()["fig8"]["setups"]
-    queues = sorted({item["queue"] for item in setups}, key=size_of)
-    rows = []
-    for burst, found in by_burst(setups).items():
-        by_queue = {item["queue"]: with_range(item["largest"]) for item in found}
-        rows.append((title_of(burst), *(by_queue.get(queue, "") for queue in queues)))
-    return lines(("burst", *map(title_of, queues)), rows)
+    return lines(*largest_table(regions.read()["fig8"]["setups"]))
 
 
 def fig10(hosts: bool, packet: int) -> list[str]:
