@@ -47,6 +47,15 @@ impl<T: Copy + Default> Blocks<T> {
         &self.blocks[at >> BLOCK_BITS][start..end]
     }
 
+    /// The contiguous elements from `head` on, up to `to`, where [`Blocks::forget_below`] was told of `head`: no block
+    /// need be looked for. Empty only for an empty range.
+    #[inline]
+    pub fn head_piece(&self, head: u64, to: u64) -> &[T] {
+        let start = (head - self.base) as usize & (BLOCK - 1);
+        let end = BLOCK.min(start + (to - head) as usize);
+        self.blocks.front().map_or(&[], |block| &block[start..end])
+    }
+
     /// Room in one piece for elements from `index`, the next to come, on: at least one.
     #[inline]
     pub fn room(&mut self, index: u64) -> &mut [T] {

@@ -11,7 +11,7 @@
 //!
 //! Four kinds of methods ([`Endpoint`]):
 //! - commands of the application: `connect`, `write`, `read`, `close`, `abort`;
-//! - inputs: `handle_segment`, `handle_timeout`;
+//! - inputs: `handle_segment`, `handle_run` (many at once, with the outputs), `handle_timeout`;
 //! - outputs: `poll_transmit` (segments to send now; `poll_train`: several alike at once), `poll_timeout` (when to call
 //!   `handle_timeout`);
 //! - getters, which change nothing.
@@ -38,7 +38,7 @@ pub mod segment;
 mod stats;
 mod window_use;
 
-pub use endpoint::{CwndReduction, Endpoint, State, Train};
+pub use endpoint::{Arrival, CwndReduction, Endpoint, State, Train};
 pub use pacing::pacing_rate;
 pub use recovery::{prr_window, PrrStep};
 pub use rtt::RttEstimator;

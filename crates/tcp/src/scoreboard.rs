@@ -63,6 +63,19 @@ impl Entry {
     }
 }
 
+/// Entries that an acknowledgment took.
+#[derive(Clone, Copy, Debug)]
+pub struct Popped {
+    /// Their number, at least one.
+    pub count: u32,
+    /// Transmission of the first, ns.
+    pub first_tx_ns: u64,
+    /// The last.
+    pub last: Entry,
+    /// Transmission of the one that is now the oldest, ns.
+    pub next_tx_ns: u64,
+}
+
 /// Entries in the order of their sequence numbers, addressed by an index that only grows.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
@@ -196,6 +209,35 @@ impl Ring {
                 return (acked, last);
             }
         }
+    }
+
+    /// As [`Ring::pop_acknowledged`], where `ack` leaves at least one entry; None, and nothing is forgotten, where it is
+    /// within the oldest.
+    #[inline]
+    pub fn pop_some(&mut self, ack: u64) -> Option<Popped> {
+        let entries = self.entries.head_piece(self.head, self.tail);
+        let first = entries.first()?;
+        if first.end() > ack {
+            return None;
+        }
+        let first_tx_ns = first.tx_ns;
+        let mut count = 1;
+        while let Some(entry) = entries.get(count) {
+            if entry.end() > ack {
+                let last = entries[count - 1];
+                let next_tx_ns = entry.tx_ns;
+                self.head += count as u64;
+                return Some(Popped { count: count as u32, first_tx_ns, last, next_tx_ns });
+            }
+            count += 1;
+        }
+        Some(self.pop_beyond_block(ack, first_tx_ns))
+    }
+
+    #[inline(never)]
+    fn pop_beyond_block(&mut self, ack: u64, first_tx_ns: u64) -> Popped {
+        let (count, last) = self.pop_acknowledged(ack);
+        Popped { count, first_tx_ns, last, next_tx_ns: self.get(self.head).tx_ns }
     }
 
     /// Index of the entry that begins at or covers `seq`; the tail when `seq` is beyond all.

@@ -8,4 +8,5 @@ mod hooks;
 mod ns2;
 mod properties;
 mod recovery;
+mod runs;
 mod window;

@@ -1,8 +1,11 @@
 //! The endpoint: its state, and the four kinds of methods.
 
 mod ack;
+mod ack_run;
 pub(crate) mod ack_state;
+mod arrival;
 mod ca_state;
+mod data_run;
 mod fast_path;
 mod getters;
 mod handshake;
@@ -32,6 +35,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::{LostQueue, Ring};
 use crate::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 use crate::stats::Stats;
+pub use arrival::Arrival;
 use congestion::{CaState, CcSock, Controller};
 pub use path_change_state::CwndReduction;
 use path_change_state::PathChangeHint;
@@ -386,6 +390,32 @@ impl Endpoint {
         self.check_invariants();
     }
 
+    /// Takes segments that arrive, in the order of time, as far as they are the common case: ACKs at an end that only
+    /// sends, or full segments at one that only receives, in order, without loss. Returns how many it took.
+    ///
+    /// It is what [`Endpoint::handle_segment`] for each and then [`Endpoint::poll_train`] without a limit until there is
+    /// no more do, at less cost: `send` gets the time, the first segment and the number of each train. It stops before
+    /// a segment that is anything else, or that arrives at or after `until` or [`Endpoint::poll_timeout`], which during
+    /// the call only gets earlier: who reads it after the call has missed nothing.
+    #[inline]
+    pub fn handle_run(
+        &mut self,
+        until: Time,
+        arrivals: impl Iterator<Item = Arrival>,
+        send: impl FnMut(Time, &Segment, u32),
+    ) -> usize {
+        let taken = if self.may_take_acks() {
+            self.take_acks(until, arrivals, send)
+        } else if self.may_take_data() {
+            self.take_data(until, arrivals, send)
+        } else {
+            0
+        };
+        #[cfg(debug_assertions)]
+        self.check_invariants();
+        taken
+    }
+
     /// The time of [`Endpoint::poll_timeout`] has come, or any other.
     pub fn handle_timeout(&mut self, now: Time) {
         self.set_now(now);
@@ -468,7 +498,12 @@ impl Endpoint {
     /// Timestamp clock, ms (RFC 7323, 5.4).
     #[inline]
     fn timestamp(&self) -> u32 {
-        (self.now / NS_PER_MS + TIMESTAMP_OFFSET) as u32
+        Endpoint::timestamp_at(self.now)
+    }
+
+    #[inline]
+    fn timestamp_at(ns: u64) -> u32 {
+        (ns / NS_PER_MS + TIMESTAMP_OFFSET) as u32
     }
 
     #[inline]

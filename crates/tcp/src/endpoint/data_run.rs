@@ -1,0 +1,103 @@
+//! A run of full segments in order, of which every second is acknowledged: what a receiver of much data does nearly all
+//! the time.
+//!
+//! The same steps in the same order as in `receive`, `receiver` and `output`. What stays true from one segment to the
+//! next is found out once. A test compares with one call per segment.
+
+use super::{Arrival, Endpoint, Phase};
+use crate::consts::{ecn, ATO_MIN, MSS_MIN};
+use crate::segment::{flags, Segment};
+use units::Time;
+
+impl Endpoint {
+    /// Returns whether data may be taken by [`Endpoint::take_data`]: this end sends nothing, misses nothing, and offers
+    /// the same window whatever comes.
+    #[inline]
+    pub(super) fn may_take_data(&self) -> bool {
+        #[cfg(test)]
+        if self.slow_path_only {
+            return false;
+        }
+        let rx = &self.rx;
+        self.phase == Phase::Open
+            && self.una == self.nxt
+            && self.nxt == self.write_seq
+            && !self.fin_queued
+            && !(rx.ack_now | rx.ack_first | rx.manual | rx.autotuning)
+            && rx.quick == 0
+            && rx.compressed == 0
+            && !rx.has_sacks()
+            && rx.ofo.is_empty()
+            && rx.ato_ns == ATO_MIN.0
+            && rx.rcv_mss <= rx.advmss.max(MSS_MIN)
+            && rx.offer() == rx.wnd
+            && self.cc.sock().ecn_flags & ecn::OK == 0
+    }
+
+    /// See [`Endpoint::handle_run`].
+    #[inline]
+    pub(super) fn take_data(
+        &mut self,
+        until: Time,
+        arrivals: impl Iterator<Item = Arrival>,
+        mut send: impl FnMut(Time, &Segment, u32),
+    ) -> usize {
+        let timestamps = if self.timestamps { flags::TIMESTAMPS } else { 0 };
+        let full = self.rx.rcv_mss;
+        let mut seg =
+            Segment { seq: self.nxt, window: self.rx.wnd as u32, flags: flags::ACK | timestamps, ..Segment::default() };
+        // Unacknowledged bytes of which one more make an ACK due.
+        let owed = if self.rx.delayed_ack { u64::from(full) } else { 0 };
+        let (mut nxt, mut wup, mut last_ns) = (self.rx.nxt, self.rx.wup, self.rx.last_data_ns);
+        let (mut delack, mut wake) = (self.timers.delack, self.timers.wake);
+        let mut ts_recent = self.rx.ts_recent;
+        let (mut taken, mut acks) = (0, 0);
+        for a in arrivals {
+            let plain = a.flags & !flags::PSH == flags::ACK | timestamps
+                && a.len == full
+                && a.sack_count == 0
+                && a.seq == nxt
+                && a.ack == self.una
+                && u64::from(a.window) == self.snd_wnd
+                && nxt < wup + self.rx.wnd
+                && a.at.0 - last_ns <= ATO_MIN.0 / 2;
+            if !plain || a.at >= until || a.at.0 >= wake {
+                break;
+            }
+            taken += 1;
+            if self.timestamps && a.seq <= wup {
+                ts_recent = a.ts_val;
+            }
+            last_ns = a.at.0;
+            nxt += u64::from(full);
+            if nxt - wup <= owed && delack > last_ns + (ATO_MIN.0 >> 2) {
+                let deadline = last_ns + ATO_MIN.0;
+                if delack == u64::MAX || delack > deadline {
+                    delack = deadline;
+                    wake = wake.min(deadline);
+                }
+                continue;
+            }
+            wup = nxt;
+            delack = u64::MAX;
+            acks += 1;
+            seg.ack = nxt;
+            if self.timestamps {
+                seg.ts_val = Self::timestamp_at(last_ns);
+                seg.ts_ecr = ts_recent;
+            }
+            send(a.at, &seg, 1);
+        }
+        if taken > 0 {
+            self.set_now(Time(last_ns));
+            self.stats.data_segments_received += taken as u64;
+            self.stats.segments_sent += acks;
+            self.stats.acks_sent += acks;
+            self.rx.ack_scheduled = wup != nxt;
+            (self.rx.nxt, self.rx.wup, self.rx.last_data_ns) = (nxt, wup, last_ns);
+            self.rx.ts_recent = ts_recent;
+            (self.timers.delack, self.timers.wake) = (delack, wake);
+        }
+        taken
+    }
+}

@@ -1,0 +1,221 @@
+//! `handle_run` does what `handle_segment` and `poll_train` do for one segment after the other.
+
+use std::collections::BTreeMap;
+use tcp::config::Config;
+use tcp::segment::Segment;
+use tcp::{Arrival, Endpoint};
+use units::{Size, Time};
+
+/// One way of the path, and time that is computed at once, ns.
+const DELAY_NS: u64 = 4_000_000;
+/// Time of a segment on the line, ns: 1 Gbit/s.
+const SPACING_NS: u64 = 12_000;
+/// Waiting time for the line beyond which a segment is dropped, ns.
+const QUEUE_NS: u64 = 6_000_000;
+const PHASES: u64 = 500;
+
+/// A path's settings.
+struct Case {
+    name: &'static str,
+    algorithm: &'static str,
+    cfg: Config,
+    /// Drop each segment of data whose count is a multiple; 0 = none.
+    drop: u64,
+    /// Bytes written in each phase; 0: without an end at the start.
+    write: u64,
+}
+
+/// One end, with the segments on their way to it and the time to which its timer is set.
+struct End {
+    endpoint: Endpoint,
+    arrivals: Vec<(u64, Segment)>,
+    armed: u64,
+    /// Firings of the timer, and segments taken in runs.
+    fired: u64,
+    in_runs: u64,
+}
+
+/// Both ends; `log` has each train sent: time, first segment, number.
+struct World {
+    runs: bool,
+    ends: [End; 2],
+    line_free: u64,
+    sent: u64,
+    drop: u64,
+    log: Vec<String>,
+}
+
+impl World {
+    fn new(case: &Case, runs: bool) -> World {
+        let algorithm = congestion::find(case.algorithm).expect("a built-in algorithm");
+        let make = || congestion::Controller::new(&algorithm, &BTreeMap::new()).expect("its defaults");
+        let end = |endpoint| End { endpoint, arrivals: vec![], armed: u64::MAX, fired: 0, in_runs: 0 };
+        let ends = [
+            end(Endpoint::new_client(case.cfg.clone(), make(), Time::ZERO)),
+            end(Endpoint::new_server(case.cfg.clone(), make(), Time::ZERO)),
+        ];
+        World { runs, ends, line_free: 0, sent: 0, drop: case.drop, log: vec![] }
+    }
+
+    /// A train leaves end `side`.
+    fn depart(&mut self, side: usize, now: u64, first: &Segment, segments: u32) {
+        self.log.push(format!("{side} {now} {segments} {:?}", Segment { sacks: Default::default(), ..*first }));
+        let mut segment = *first;
+        for _ in 0..segments {
+            let mut at = now + DELAY_NS;
+            let mut lost = false;
+            if segment.len > 0 {
+                self.sent += 1;
+                let free = self.line_free.max(now);
+                lost = free - now > QUEUE_NS || (self.drop > 0 && self.sent.is_multiple_of(self.drop));
+                if !lost {
+                    self.line_free = free + SPACING_NS;
+                    at += self.line_free - now;
+                }
+            }
+            if !lost {
+                self.ends[1 - side].arrivals.push((at, segment));
+            }
+            segment.seq += u64::from(segment.len);
+        }
+    }
+
+    /// Sends all that end `side` has, and sets its timer as a simulator does.
+    fn pump(&mut self, side: usize, now: u64) {
+        let mut segment = Segment::default();
+        loop {
+            let train = self.ends[side].endpoint.poll_train(Time(now), &mut segment, u32::MAX);
+            if train.segments > 0 {
+                self.depart(side, now, &segment, train.segments);
+            }
+            if train.segments == 0 || !train.more {
+                break;
+            }
+        }
+        self.arm(side);
+    }
+
+    fn arm(&mut self, side: usize) {
+        let end = &mut self.ends[side];
+        end.armed = end.armed.min(end.endpoint.poll_timeout().0);
+    }
+
+    fn fire(&mut self, side: usize, until: u64) {
+        while self.ends[side].armed < until {
+            let end = &mut self.ends[side];
+            let due = std::mem::replace(&mut end.armed, u64::MAX);
+            end.fired += 1;
+            end.endpoint.handle_timeout(Time(due));
+            self.pump(side, due);
+        }
+    }
+
+    /// End `side` takes all that arrives before `end`.
+    fn take(&mut self, side: usize, end: u64) {
+        let mut arrivals = std::mem::take(&mut self.ends[side].arrivals);
+        arrivals.sort_by_key(|arrival| arrival.0);
+        let count = arrivals.partition_point(|arrival| arrival.0 < end);
+        self.ends[side].arrivals = arrivals.split_off(count);
+        let mut index = 0;
+        while index < count {
+            if self.runs {
+                let mut trains = vec![];
+                let this = &mut self.ends[side];
+                let until = Time(this.armed.min(end));
+                let rest = arrivals[index..].iter().map(|(at, s)| Arrival {
+                    at: Time(*at),
+                    seq: s.seq,
+                    ack: s.ack,
+                    window: s.window,
+                    flags: s.flags,
+                    sack_count: s.sack_count,
+                    ts_val: s.ts_val,
+                    ts_ecr: s.ts_ecr,
+                    len: s.len,
+                });
+                let taken = this.endpoint.handle_run(until, rest, |at, seg, n| trains.push((at.0, *seg, n)));
+                this.in_runs += taken as u64;
+                index += taken;
+                for (at, segment, segments) in trains {
+                    self.depart(side, at, &segment, segments);
+                }
+                self.arm(side);
+                if index == count {
+                    break;
+                }
+            }
+            let (at, segment) = arrivals[index];
+            self.fire(side, at + 1);
+            self.ends[side].endpoint.handle_segment(Time(at), &segment);
+            self.pump(side, at);
+            index += 1;
+        }
+        self.fire(side, end);
+    }
+
+    /// All that can be told apart.
+    fn state(&self) -> String {
+        let ends = self.ends.each_ref().map(|end| format!("{:?} {} {}", end.endpoint, end.armed, end.fired));
+        ends.join("\n")
+    }
+}
+
+fn compare(case: &Case) {
+    let mut worlds = [World::new(case, false), World::new(case, true)];
+    for phase in 0..PHASES {
+        let (start, end) = (phase * DELAY_NS, (phase + 1) * DELAY_NS);
+        for world in &mut worlds {
+            if phase == 0 {
+                world.ends[0].endpoint.connect(Time::ZERO);
+            }
+            if phase == 0 || case.write > 0 {
+                let bytes = if case.write == 0 { 1 << 40 } else { case.write };
+                world.ends[0].endpoint.write(Time(start), bytes);
+                world.pump(0, start);
+            }
+            world.take(1, end);
+            world.take(0, end);
+        }
+        let [single, run] = &mut worlds;
+        for (a, b) in single.log.iter().zip(&run.log) {
+            assert_eq!(a, b, "{}, phase {phase}", case.name);
+        }
+        assert_eq!(single.log.len(), run.log.len(), "{}, phase {phase}", case.name);
+        single.log.clear();
+        run.log.clear();
+        if phase % 25 == 24 {
+            assert!(
+                single.state() == run.state(),
+                "{}, phase {phase}: {}\n\n{}",
+                case.name,
+                single.state(),
+                run.state()
+            );
+        }
+    }
+    let [sender, receiver] = &worlds[1].ends;
+    let (acks, data) = (receiver.endpoint.stats().acks_sent, sender.endpoint.stats().data_segments_sent);
+    assert!(data > 10_000 && sender.in_runs > acks / 4, "{}: {} of {acks} ACKs in runs", case.name, sender.in_runs);
+    assert!(receiver.in_runs > data / 4, "{}: {} of {data} segments in runs", case.name, receiver.in_runs);
+}
+
+#[test]
+fn a_run_is_one_call_after_the_other() {
+    let usual = Config { sack_compression: false, ..Config::default() };
+    let case = |name, algorithm, cfg: &Config, drop, write| Case { name, algorithm, cfg: cfg.clone(), drop, write };
+    let narrow = Config { receive_window: Size(400_000), ..usual.clone() };
+    let plain = Config { timestamps: false, delayed_ack: false, ..usual.clone() };
+    let buffered = Config { send_buffer: Some(Size(1_000_000)), ..usual.clone() };
+    for case in [
+        case("queue", "cubic", &usual, 0, 0),
+        case("loss", "cubic", &Config::default(), 1_009, 0),
+        case("reno with loss", "reno", &usual, 4_001, 0),
+        case("the peer's window", "cubic", &narrow, 0, 0),
+        case("without timestamps and delayed ACKs", "reno", &plain, 5_003, 0),
+        case("a slow application", "cubic", &usual, 0, 300_077),
+        case("a send buffer", "reno", &buffered, 0, 400_000),
+        case("a clamp", "htcp", &Config { cwnd_clamp: Some(200), ..usual.clone() }, 0, 0),
+    ] {
+        compare(&case);
+    }
+}
