@@ -56,6 +56,16 @@ impl<T: Copy + Default> Blocks<T> {
         self.blocks.front().map_or(&[], |block| &block[start..end])
     }
 
+    /// As [`Blocks::room`] if that is within the last block; None where another one begins.
+    #[inline]
+    pub fn back_room(&mut self, index: u64) -> Option<&mut [T]> {
+        let start = (index - self.base) as usize & (BLOCK - 1);
+        if start == 0 {
+            return None;
+        }
+        self.blocks.back_mut().map(|block| &mut block[start..])
+    }
+
     /// Room in one piece for elements from `index`, the next to come, on: at least one.
     #[inline]
     pub fn room(&mut self, index: u64) -> &mut [T] {

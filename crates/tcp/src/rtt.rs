@@ -22,6 +22,8 @@ pub struct RttEstimator {
     /// Current RTO without backoff, ns.
     rto_ns: u64,
     min: [MinSample; 3],
+    /// Until then a sample greater than all three changes none of them.
+    quiet_until_us: u64,
 }
 
 /// Candidate of the windowed minimum.
@@ -44,6 +46,7 @@ impl RttEstimator {
             rto_max_ns: rto_max.0,
             rto_ns: initial.0.min(rto_max.0),
             min: [MinSample { at_us: 0, value: u32::MAX }; 3],
+            quiet_until_us: 0,
         }
     }
 
@@ -108,9 +111,18 @@ impl RttEstimator {
     /// Linux lib/win_minmax.c uses it).
     #[inline]
     pub fn sample_min(&mut self, now_us: u64, us: u64) {
-        let new = MinSample { at_us: now_us, value: us.clamp(1, u64::from(u32::MAX - 1)) as u32 };
+        let value = us.clamp(1, u64::from(u32::MAX - 1)) as u32;
+        if value > self.min[2].value && now_us <= self.quiet_until_us {
+            return;
+        }
+        self.renew_min(MinSample { at_us: now_us, value });
+    }
+
+    fn renew_min(&mut self, new: MinSample) {
+        let now_us = new.at_us;
         if new.value <= self.min[0].value || now_us - self.min[2].at_us > MIN_RTT_WINDOW_US {
             self.min = [new; 3];
+            self.quiet_until_us = now_us + MIN_RTT_WINDOW_US / 4;
             return;
         }
         if new.value <= self.min[1].value {
@@ -131,6 +143,13 @@ impl RttEstimator {
         } else if self.min[2].at_us == self.min[1].at_us && age > MIN_RTT_WINDOW_US / 2 {
             self.min[2] = new;
         }
+        let [first, second, third] = self.min.map(|sample| sample.at_us);
+        let age = match (second == first, third == second) {
+            (true, _) => MIN_RTT_WINDOW_US / 4,
+            (false, true) => MIN_RTT_WINDOW_US / 2,
+            (false, false) => MIN_RTT_WINDOW_US,
+        };
+        self.quiet_until_us = first + age;
     }
 }
 

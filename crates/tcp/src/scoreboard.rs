@@ -61,6 +61,24 @@ impl Entry {
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
     }
+
+    /// Fills `slots` with entries like this one, each of which begins where the one before it ends; returns the end of
+    /// the last.
+    // Field by field: the words of an entry that has just been put together would be read before they can be.
+    #[inline(always)]
+    fn repeat(self, slots: &mut [Entry]) -> u64 {
+        let Entry { mut seq, tx_ns, delivered, len, flags, retrans } = self;
+        for slot in slots {
+            slot.seq = seq;
+            slot.tx_ns = tx_ns;
+            slot.delivered = delivered;
+            slot.len = len;
+            slot.flags = flags;
+            slot.retrans = retrans;
+            seq += u64::from(len);
+        }
+        seq
+    }
 }
 
 /// Entries that an acknowledgment took.
@@ -68,11 +86,11 @@ impl Entry {
 pub struct Popped {
     /// Their number, at least one.
     pub count: u32,
-    /// Transmission of the first, ns.
+    /// End of the last.
+    pub end: u64,
+    /// Transmission of the first, of the last, and of the entry that is now the oldest, ns.
     pub first_tx_ns: u64,
-    /// The last.
-    pub last: Entry,
-    /// Transmission of the one that is now the oldest, ns.
+    pub last_tx_ns: u64,
     pub next_tx_ns: u64,
 }
 
@@ -157,10 +175,7 @@ impl Ring {
         while self.tail < end {
             let room = self.entries.room(self.tail);
             let here = room.len().min((end - self.tail) as usize);
-            for slot in &mut room[..here] {
-                *slot = entry;
-                entry.seq = entry.end();
-            }
+            entry.seq = entry.repeat(&mut room[..here]);
             self.tail += here as u64;
         }
     }
@@ -213,31 +228,47 @@ impl Ring {
 
     /// As [`Ring::pop_acknowledged`], where `ack` leaves at least one entry; None, and nothing is forgotten, where it is
     /// within the oldest.
-    #[inline]
+    #[inline(always)]
     pub fn pop_some(&mut self, ack: u64) -> Option<Popped> {
         let entries = self.entries.head_piece(self.head, self.tail);
         let first = entries.first()?;
-        if first.end() > ack {
+        let mut end = first.end();
+        if end > ack {
             return None;
         }
         let first_tx_ns = first.tx_ns;
+        let mut last_tx_ns = first_tx_ns;
         let mut count = 1;
-        while let Some(entry) = entries.get(count) {
-            if entry.end() > ack {
-                let last = entries[count - 1];
-                let next_tx_ns = entry.tx_ns;
-                self.head += count as u64;
-                return Some(Popped { count: count as u32, first_tx_ns, last, next_tx_ns });
+        for entry in &entries[1..] {
+            let this_end = entry.end();
+            if this_end > ack {
+                self.head += u64::from(count);
+                return Some(Popped { count, end, first_tx_ns, last_tx_ns, next_tx_ns: entry.tx_ns });
             }
+            (end, last_tx_ns) = (this_end, entry.tx_ns);
             count += 1;
         }
-        Some(self.pop_beyond_block(ack, first_tx_ns))
+        let (count, last) = self.pop_acknowledged(ack);
+        let next_tx_ns = self.get(self.head).tx_ns;
+        Some(Popped { count, end: last.end(), first_tx_ns, last_tx_ns: last.tx_ns, next_tx_ns })
+    }
+
+    /// As [`Ring::push`], where no rates are kept.
+    #[inline(always)]
+    pub fn push_plain(&mut self, entry: Entry, count: u32) {
+        debug_assert!(self.rates.is_none());
+        match self.entries.back_room(self.tail) {
+            Some(room) if room.len() >= count as usize => {
+                entry.repeat(&mut room[..count as usize]);
+                self.tail += u64::from(count);
+            }
+            _ => self.push_beyond_block(entry, count),
+        }
     }
 
     #[inline(never)]
-    fn pop_beyond_block(&mut self, ack: u64, first_tx_ns: u64) -> Popped {
-        let (count, last) = self.pop_acknowledged(ack);
-        Popped { count, first_tx_ns, last, next_tx_ns: self.get(self.head).tx_ns }
+    fn push_beyond_block(&mut self, entry: Entry, count: u32) {
+        self.push(entry, SentRate::default(), count);
     }
 
     /// Index of the entry that begins at or covers `seq`; the tail when `seq` is beyond all.

@@ -124,7 +124,12 @@ impl Stats {
     pub(crate) fn rtt_sample(&mut self, us: u64) {
         self.rtt_samples += 1;
         self.rtt_sum_us += us;
-        self.rtt_min_us = Some(self.rtt_min_us.map_or(us, |least| least.min(us)));
-        self.rtt_max_us = self.rtt_max_us.max(us);
+        // Branches that nearly always go the same way, not two stores.
+        if self.rtt_min_us.is_none_or(|least| us < least) {
+            self.rtt_min_us = Some(us);
+        }
+        if us > self.rtt_max_us {
+            self.rtt_max_us = us;
+        }
     }
 }

@@ -394,6 +394,6 @@ impl Endpoint {
     #[inline]
     pub(crate) fn clamp_cwnd(&mut self) {
         let s = self.cc.sock_mut();
-        s.snd_cwnd = s.snd_cwnd.clamp(1, s.snd_cwnd_clamp);
+        s.snd_cwnd = s.snd_cwnd.min(s.snd_cwnd_clamp).max(1);
     }
 }

@@ -7,7 +7,7 @@ use super::timer_state::Pending;
 use super::{Arrival, Endpoint, Phase, Rexmit};
 use crate::config::Recovery;
 use crate::consts::{ecn, NS_PER_US, TIMEOUT_MIN};
-use crate::scoreboard::Entry;
+use crate::scoreboard::{tag, Entry};
 use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
 use units::Time;
@@ -64,6 +64,7 @@ impl Endpoint {
             len: self.mss,
             ..Segment::default()
         };
+        let mss = u64::from(self.mss);
         let mut taken = 0;
         for a in arrivals {
             let plain = a.flags == flags::ACK | timestamps
@@ -79,26 +80,22 @@ impl Endpoint {
             }
             let Some((room, head_tx_ns)) = self.take_ack(&a) else { break };
             taken += 1;
-            let segments = self.full_segments(room);
-            let all = segments == room;
-            // What stops a train is the congestion window, or the peer's, which has no room for a full segment.
-            let closed = all
-                || (self.nxt + (u64::from(segments) + 1) * u64::from(self.mss) > self.wnd_end
-                    && self.wnd_end < self.write_seq);
-            if segments == 0 || !closed {
+            let bytes = u64::from(room) * mss;
+            let limit = self.wnd_end.min(self.write_seq - 1);
+            if room == 0 || self.nxt + bytes > limit {
+                // Something else than the congestion window is the limit.
                 if !self.transmit_and_go_on(a.at, &mut send) {
                     break;
                 }
                 continue;
             }
-            self.append_train(segments);
-            seg.seq = self.nxt - u64::from(segments) * u64::from(self.mss);
+            seg.seq = self.nxt;
             if self.timestamps {
                 seg.ts_val = self.timestamp();
-                seg.ts_ecr = self.rx.ts_recent;
+                seg.ts_ecr = a.ts_val;
             }
-            send(a.at, &seg, segments);
-            self.end_train(all, head_tx_ns);
+            self.append_train(room, bytes, head_tx_ns);
+            send(a.at, &seg, room);
         }
         taken
     }
@@ -106,39 +103,43 @@ impl Endpoint {
     /// Takes an ACK (see `handle_fast_path_ack`); returns the segments that the congestion window has room for, or 0
     /// where more than that is to be looked at, and the transmission time of the oldest segment, ns. None, and nothing
     /// is changed, where it ends within that.
-    #[inline]
+    // Once per ACK.
+    #[inline(always)]
     fn take_ack(&mut self, a: &Arrival) -> Option<(u32, u64)> {
         let popped = self.ring.pop_some(a.ack)?;
-        self.set_now(a.at);
+        let now = a.at.0;
+        let now_us = now / NS_PER_US;
+        self.now = now;
+        self.now_us = now_us;
+        self.last_ecr = 0;
         if self.timestamps {
             self.rx.ts_recent = a.ts_val;
             self.last_ecr = a.ts_ecr;
-        } else {
-            self.last_ecr = 0;
         }
         self.retransmits = 0;
         self.snd_wl1 = a.seq;
         self.una = a.ack;
         self.wnd_end = a.ack + self.snd_wnd;
-        let in_flight = self.cc.sock().packets_out;
-        self.sock().snd_una = a.ack as u32;
+        let s = self.cc.sock_mut();
+        let in_flight = s.packets_out;
+        s.tcp_mstamp_us = now_us;
+        s.snd_una = a.ack as u32;
         self.cc.in_ack_event(ack_flags::WIN_UPDATE);
 
-        let last = popped.last;
         self.mark_cursor = self.mark_cursor.max(self.ring.head());
         self.rack.advanced = true;
-        self.rack.rtt_ns = self.now - last.tx_ns;
-        if last.tx_ns >= self.rack.xmit_ns {
-            self.rack.xmit_ns = last.tx_ns;
-            self.rack.end_seq = last.end();
+        self.rack.rtt_ns = now - popped.last_tx_ns;
+        if popped.last_tx_ns >= self.rack.xmit_ns {
+            self.rack.xmit_ns = popped.last_tx_ns;
+            self.rack.end_seq = popped.end;
         }
-        let rtt_us = (self.now - popped.first_tx_ns) / NS_PER_US;
-        let newest_us = (self.now - last.tx_ns) / NS_PER_US;
-        self.rtt.sample_min(self.now_us, newest_us);
+        let newest_us = (now - popped.last_tx_ns) / NS_PER_US;
+        let rtt_us = (now - popped.first_tx_ns) / NS_PER_US;
+        self.rtt.sample_min(now_us, newest_us);
         self.rtt.sample(rtt_us, a.ack, self.nxt);
         self.timers.rto_shift = 0;
         self.stats.rtt_sample(rtt_us);
-        let (srtt, min, now_us) = (self.rtt.srtt_us8(), self.rtt.min_us(), self.now_us);
+        let (srtt, min) = (self.rtt.srtt_us8(), self.rtt.min_us());
         let s = self.cc.sock_mut();
         s.packets_out -= popped.count;
         s.delivered = s.delivered.wrapping_add(popped.count);
@@ -147,12 +148,11 @@ impl Endpoint {
         if s.app_limited != 0 && (s.delivered.wrapping_sub(s.app_limited) as i32) > 0 {
             s.app_limited = 0;
         }
-        s.first_tx_mstamp_us = last.tx_ns / NS_PER_US;
+        s.first_tx_mstamp_us = popped.last_tx_ns / NS_PER_US;
         let sample =
             AckSample { pkts_acked: popped.count, rtt_us: i32::try_from(newest_us).unwrap_or(i32::MAX), in_flight };
         self.cc.pkts_acked(&sample);
-        let rto = self.rtt.rto_ns();
-        self.arm_loss_probe(self.now + rto);
+        self.arm_after_ack();
         self.sock().delivered_mstamp_us = now_us;
         self.cc.cong_avoid(a.ack as u32, popped.count);
         self.clamp_cwnd();
@@ -162,44 +162,60 @@ impl Endpoint {
         Some((if goes { s.snd_cwnd - s.packets_out } else { 0 }, popped.next_tx_ns))
     }
 
-    /// Arms the probe at its time, or at `rto` if that is before (see `schedule_loss_probe`).
+    /// Time after which a probe goes, ns (see `schedule_loss_probe`).
     #[inline]
-    fn arm_loss_probe(&mut self, rto: u64) {
-        let wait = u64::from(self.rtt.srtt_us8() >> 2) * 1_000;
+    fn probe_wait(&self) -> u64 {
         let more = if self.cc.sock().packets_out == 1 { self.cfg.rto_min.0 } else { TIMEOUT_MIN.0 };
-        let mut deadline = self.now + wait + more;
-        if rto > self.now {
-            deadline = deadline.min(rto);
-        }
-        self.timers.arm_xmit(Pending::LossProbe, deadline);
+        u64::from(self.rtt.srtt_us8() >> 2) * NS_PER_US + more
     }
 
-    /// Puts `segments` on the scoreboard (see `transmit_train`).
+    /// Arms the probe after an ACK (see `set_xmit_timer`).
     #[inline]
-    fn append_train(&mut self, segments: u32) {
-        let (seq, len) = (self.nxt, self.mss);
-        let now_us = self.now_us;
-        self.sock().lsndtime_us = now_us;
-        let mut entry = Entry { seq, tx_ns: self.now, len: len as u16, ..Entry::default() };
-        let rate = self.rate_sent(&mut entry);
-        self.ring.push(entry, rate, segments);
-        self.nxt += u64::from(segments) * u64::from(len);
-        let nxt = self.nxt as u32;
+    fn arm_after_ack(&mut self) {
+        let rto = self.rtt.rto_ns();
+        let wait = self.probe_wait();
+        let wait = if rto > 0 { wait.min(rto) } else { wait };
+        self.timers.arm_xmit(Pending::LossProbe, self.now + wait);
+    }
+
+    /// Puts `segments` of `bytes` altogether on the scoreboard, which fill the congestion window (see `transmit_train`
+    /// and `end_burst`).
+    #[inline(always)]
+    fn append_train(&mut self, segments: u32, bytes: u64, head_tx_ns: u64) {
+        let (now, seq) = (self.now, self.nxt);
+        self.nxt += bytes;
+        let (now_us, nxt) = (self.now_us, self.nxt);
         let s = self.cc.sock_mut();
-        s.snd_nxt = nxt;
+        s.lsndtime_us = now_us;
+        s.snd_nxt = nxt as u32;
         s.packets_out += segments;
+        s.is_cwnd_limited = 1;
+        s.max_packets_out = s.packets_out;
+        let entry = Entry {
+            seq,
+            tx_ns: now,
+            delivered: s.delivered,
+            len: self.mss as u16,
+            flags: if s.app_limited != 0 { tag::APP_LIMITED } else { 0 },
+            retrans: 0,
+        };
+        self.ring.push_plain(entry, segments);
         self.stats.data_segments_sent += u64::from(segments);
         self.stats.segments_sent += u64::from(segments);
-    }
-
-    /// Nothing more goes after a train (see `rearm_rto` and `end_burst`); `limited`: by the congestion window.
-    #[inline]
-    fn end_train(&mut self, limited: bool, head_tx_ns: u64) {
-        let rto = head_tx_ns.saturating_add(self.rtt.rto_ns());
-        self.timers.wake = self.timers.wake.min(rto.max(self.now + 1));
         self.burst = false;
-        self.cwnd_validate(limited);
-        self.arm_loss_probe(rto);
+        self.cwnd_usage_seq = nxt;
+        self.cwnd_used = 0;
+        self.cwnd_stamp_ns = now;
+        // First the RTO is armed, at once where its time is past, and then the probe.
+        let rto = head_tx_ns.saturating_add(self.rtt.rto_ns());
+        let mut deadline = now + self.probe_wait();
+        if rto > now {
+            deadline = deadline.min(rto);
+        } else {
+            self.timers.wake = self.timers.wake.min(now + 1);
+        }
+        self.timers.xmit = deadline;
+        self.timers.wake = self.timers.wake.min(deadline);
     }
 
     /// Sends by [`Endpoint::poll_train`]; returns whether a further ACK may be taken.

@@ -35,12 +35,7 @@ impl Endpoint {
         if !alike {
             return 0;
         }
-        self.full_segments(s.snd_cwnd - in_flight)
-    }
-
-    /// As many of `room` segments as are full, within the peer's window and not the last that were written.
-    #[inline]
-    pub(super) fn full_segments(&self, room: u32) -> u32 {
+        let room = s.snd_cwnd - in_flight;
         let bytes = self.wnd_end.min(self.write_seq - 1).saturating_sub(self.nxt);
         if u64::from(room) * u64::from(self.mss) <= bytes {
             room
