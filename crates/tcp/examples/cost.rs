@@ -1,7 +1,8 @@
 //! Nanoseconds per data segment of senders and of receivers apart, as an engine calls them that hands each endpoint all
 //! its arrivals of a few milliseconds in one loop.
 //!
-//! `cargo run --release -p tcp --example cost -- [FLOWS] [WINDOW_SEGMENTS] [LOSS_ONE_IN] [ROUNDS] [ALGORITHM]`
+//! `cargo run --release -p tcp --example cost -- [FLOWS] [WINDOW_SEGMENTS] [LOSS_ONE_IN] [ROUNDS] [ALGORITHM]
+//! [BY_RECEIVER]`
 //!
 //! With `SINGLE=1` in the environment each segment is handed over alone.
 //!
@@ -23,13 +24,26 @@ const SPACING_NS: u64 = 1_200;
 /// Time computed at once, ns.
 const HORIZON_NS: u64 = 8_000_000;
 
-/// Flows, segments per window, one segment lost in so many (0: none), rounds.
-const CASES: [(u64, u64, u64, u64); 5] = [
-    (1, 8_333, 0, 2_000),
-    (1, 100_000, 0, 2_000),
-    (1000, 60, 0, 1_000),
-    (1, 8_333, 10_000, 4_000),
-    (16, 1_000, 1_000, 4_000),
+/// One measurement.
+struct Case {
+    flows: u64,
+    /// Segments per window.
+    window: u64,
+    /// One segment is lost in so many; 0: none.
+    loss: u64,
+    rounds: u64,
+    /// The receiver's window is the limit, not the congestion window.
+    by_receiver: bool,
+}
+
+/// The cases that are measured without arguments.
+const CASES: [Case; 6] = [
+    Case { flows: 1, window: 8_333, loss: 0, rounds: 2_000, by_receiver: false },
+    Case { flows: 1, window: 100_000, loss: 0, rounds: 2_000, by_receiver: false },
+    Case { flows: 1, window: 100_000, loss: 0, rounds: 2_000, by_receiver: true },
+    Case { flows: 1_000, window: 60, loss: 0, rounds: 1_000, by_receiver: false },
+    Case { flows: 1, window: 8_333, loss: 10_000, rounds: 4_000, by_receiver: false },
+    Case { flows: 16, window: 1_000, loss: 1_000, rounds: 4_000, by_receiver: false },
 ];
 
 fn main() {
@@ -38,11 +52,12 @@ fn main() {
     let single = std::env::var_os("SINGLE").is_some();
     let algorithm = args.get(4).map_or("cubic", String::as_str);
     if args.is_empty() {
-        for (flows, window, loss, rounds) in CASES {
-            measure(flows, window, loss, rounds, algorithm, single);
+        for case in &CASES {
+            measure(case, algorithm, single);
         }
     } else {
-        measure(number(0, 1), number(1, 8_333), number(2, 0), number(3, 2_000), algorithm, single);
+        let (flows, window, loss, rounds) = (number(0, 1), number(1, 8_333), number(2, 0), number(3, 2_000));
+        measure(&Case { flows, window, loss, rounds, by_receiver: number(5, 0) > 0 }, algorithm, single);
     }
 }
 
@@ -258,13 +273,14 @@ fn receive_timers(flow: &mut Flow, until: u64, seg: &mut Segment, line: &Line) {
     }
 }
 
-fn measure(count: u64, window: u64, loss: u64, rounds: u64, algorithm: &str, single: bool) {
+fn measure(case: &Case, algorithm: &str, single: bool) {
+    let &Case { flows: count, window, loss, rounds, by_receiver } = case;
     let control = congestion::find(algorithm).expect("a built-in algorithm");
     let make = || congestion::Controller::new(&control, &BTreeMap::new()).expect("its defaults");
     let cfg = Config {
         initial_cwnd: window as u32,
-        cwnd_clamp: Some(window as u32),
-        receive_window: Size(1 << 30),
+        cwnd_clamp: Some(if by_receiver { 2 * window } else { window } as u32),
+        receive_window: Size(if by_receiver { window * 1_448 } else { 1 << 30 }),
         ..Config::default()
     };
     let one_way = count * window * SPACING_NS / 2;
@@ -306,8 +322,9 @@ fn measure(count: u64, window: u64, loss: u64, rounds: u64, algorithm: &str, sin
     });
     let stats = flows[0].sender.stats();
     println!(
-        "{count} flows of {algorithm}, window {window}, loss {}: sender {sender:.1} ns, receiver {receiver:.1} ns per data \
+        "{count} flows of {algorithm}, window {window}{}, loss {}: sender {sender:.1} ns, receiver {receiver:.1} ns per data \
          segment ({segments} segments, first flow: {} RTT samples, {} retransmitted, {} time-outs, cwnd {})",
+        if by_receiver { " of the receiver" } else { "" },
         if loss > 0 { format!("1/{loss}") } else { "0".into() },
         stats.rtt_samples,
         stats.retransmitted_segments,

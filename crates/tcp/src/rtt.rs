@@ -115,16 +115,18 @@ impl RttEstimator {
         if value > self.min[2].value && now_us <= self.quiet_until_us {
             return;
         }
-        self.renew_min(MinSample { at_us: now_us, value });
-    }
-
-    fn renew_min(&mut self, new: MinSample) {
-        let now_us = new.at_us;
-        if new.value <= self.min[0].value || now_us - self.min[2].at_us > MIN_RTT_WINDOW_US {
+        let new = MinSample { at_us: now_us, value };
+        if value <= self.min[0].value || now_us - self.min[2].at_us > MIN_RTT_WINDOW_US {
             self.min = [new; 3];
             self.quiet_until_us = now_us + MIN_RTT_WINDOW_US / 4;
             return;
         }
+        self.renew_min(new);
+    }
+
+    #[inline(never)]
+    fn renew_min(&mut self, new: MinSample) {
+        let now_us = new.at_us;
         if new.value <= self.min[1].value {
             self.min[1] = new;
             self.min[2] = new;

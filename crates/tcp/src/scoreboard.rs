@@ -64,20 +64,13 @@ impl Entry {
 
     /// Fills `slots` with entries like this one, each of which begins where the one before it ends; returns the end of
     /// the last.
-    // Field by field: the words of an entry that has just been put together would be read before they can be.
     #[inline(always)]
-    fn repeat(self, slots: &mut [Entry]) -> u64 {
-        let Entry { mut seq, tx_ns, delivered, len, flags, retrans } = self;
+    fn repeat(mut self, slots: &mut [Entry]) -> u64 {
         for slot in slots {
-            slot.seq = seq;
-            slot.tx_ns = tx_ns;
-            slot.delivered = delivered;
-            slot.len = len;
-            slot.flags = flags;
-            slot.retrans = retrans;
-            seq += u64::from(len);
+            *slot = self;
+            self.seq = self.end();
         }
-        seq
+        self.seq
     }
 }
 
@@ -238,15 +231,13 @@ impl Ring {
         }
         let first_tx_ns = first.tx_ns;
         let mut last_tx_ns = first_tx_ns;
-        let mut count = 1;
-        for entry in &entries[1..] {
+        for (count, entry) in (1..).zip(&entries[1..]) {
             let this_end = entry.end();
             if this_end > ack {
                 self.head += u64::from(count);
                 return Some(Popped { count, end, first_tx_ns, last_tx_ns, next_tx_ns: entry.tx_ns });
             }
             (end, last_tx_ns) = (this_end, entry.tx_ns);
-            count += 1;
         }
         let (count, last) = self.pop_acknowledged(ack);
         let next_tx_ns = self.get(self.head).tx_ns;

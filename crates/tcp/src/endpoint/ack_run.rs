@@ -80,10 +80,11 @@ impl Endpoint {
             }
             let Some((room, head_tx_ns)) = self.take_ack(&a) else { break };
             taken += 1;
-            let bytes = u64::from(room) * mss;
-            let limit = self.wnd_end.min(self.write_seq - 1);
-            if room == 0 || self.nxt + bytes > limit {
-                // Something else than the congestion window is the limit.
+            let mut segments = room;
+            if self.nxt + u64::from(room) * mss > self.wnd_end.min(self.write_seq - 1) {
+                segments = self.segments_of_window();
+            }
+            if segments == 0 {
                 if !self.transmit_and_go_on(a.at, &mut send) {
                     break;
                 }
@@ -94,8 +95,8 @@ impl Endpoint {
                 seg.ts_val = self.timestamp();
                 seg.ts_ecr = a.ts_val;
             }
-            self.append_train(room, bytes, head_tx_ns);
-            send(a.at, &seg, room);
+            self.append_train(segments, segments == room, head_tx_ns);
+            send(a.at, &seg, segments);
         }
         taken
     }
@@ -178,19 +179,28 @@ impl Endpoint {
         self.timers.arm_xmit(Pending::LossProbe, self.now + wait);
     }
 
-    /// Puts `segments` of `bytes` altogether on the scoreboard, which fill the congestion window (see `transmit_train`
-    /// and `end_burst`).
+    /// Full segments for which the peer's window, and not the congestion window, is the limit; 0 where something else
+    /// is.
+    #[inline(never)]
+    fn segments_of_window(&self) -> u32 {
+        if self.wnd_end >= self.write_seq {
+            return 0;
+        }
+        // Fewer than the congestion window has room for, hence in 32 bits.
+        (self.wnd_end.saturating_sub(self.nxt) / u64::from(self.mss)) as u32
+    }
+
+    /// Puts `segments` on the scoreboard, after which nothing more can be sent: the congestion window is full
+    /// (`limited`), or the peer's (see `transmit_train` and `end_burst`).
     #[inline(always)]
-    fn append_train(&mut self, segments: u32, bytes: u64, head_tx_ns: u64) {
+    fn append_train(&mut self, segments: u32, limited: bool, head_tx_ns: u64) {
         let (now, seq) = (self.now, self.nxt);
-        self.nxt += bytes;
+        self.nxt += u64::from(segments) * u64::from(self.mss);
         let (now_us, nxt) = (self.now_us, self.nxt);
         let s = self.cc.sock_mut();
         s.lsndtime_us = now_us;
         s.snd_nxt = nxt as u32;
         s.packets_out += segments;
-        s.is_cwnd_limited = 1;
-        s.max_packets_out = s.packets_out;
         let entry = Entry {
             seq,
             tx_ns: now,
@@ -203,9 +213,16 @@ impl Endpoint {
         self.stats.data_segments_sent += u64::from(segments);
         self.stats.segments_sent += u64::from(segments);
         self.burst = false;
-        self.cwnd_usage_seq = nxt;
-        self.cwnd_used = 0;
-        self.cwnd_stamp_ns = now;
+        if limited {
+            let s = self.cc.sock_mut();
+            s.is_cwnd_limited = 1;
+            s.max_packets_out = s.packets_out;
+            self.cwnd_usage_seq = nxt;
+            self.cwnd_used = 0;
+            self.cwnd_stamp_ns = now;
+        } else {
+            self.cwnd_validate(false);
+        }
         // First the RTO is armed, at once where its time is past, and then the probe.
         let rto = head_tx_ns.saturating_add(self.rtt.rto_ns());
         let mut deadline = now + self.probe_wait();
