@@ -47,13 +47,12 @@ impl<T: Copy + Default> Blocks<T> {
         &self.blocks[at >> BLOCK_BITS][start..end]
     }
 
-    /// The contiguous elements from `head` on, up to `to`, where [`Blocks::forget_below`] was told of `head`: no block
-    /// need be looked for. Empty only for an empty range.
+    /// The elements of the first block from `head` on, where [`Blocks::forget_below`] was told of `head`; some may not
+    /// be in use.
     #[inline]
-    pub fn head_piece(&self, head: u64, to: u64) -> &[T] {
+    pub fn head_block(&self, head: u64) -> Option<&[T]> {
         let start = (head - self.base) as usize & (BLOCK - 1);
-        let end = BLOCK.min(start + (to - head) as usize);
-        self.blocks.front().map_or(&[], |block| &block[start..end])
+        self.blocks.front().map(|block| &block[start..])
     }
 
     /// As [`Blocks::room`] if that is within the last block; None where another one begins.

@@ -22,7 +22,9 @@ pub struct RttEstimator {
     /// Current RTO without backoff, ns.
     rto_ns: u64,
     min: [MinSample; 3],
-    /// Until then a sample greater than all three changes none of them.
+    /// The second and the third are the first, whatever is in their places: a steady RTT writes one, not three.
+    min_alone: bool,
+    /// Otherwise: until then a sample greater than all three changes none of them.
     quiet_until_us: u64,
 }
 
@@ -46,6 +48,7 @@ impl RttEstimator {
             rto_max_ns: rto_max.0,
             rto_ns: initial.0.min(rto_max.0),
             min: [MinSample { at_us: 0, value: u32::MAX }; 3],
+            min_alone: true,
             quiet_until_us: 0,
         }
     }
@@ -71,20 +74,18 @@ impl RttEstimator {
     /// A sample of `us`; `una` and `nxt` tell when a window has passed. Range of a sample: 0 ..= 536 s.
     #[inline]
     pub fn sample(&mut self, us: u64, una: u64, nxt: u64) {
-        let m = us.min(u64::from(u32::MAX >> 3)) as i64;
-        if self.srtt_us8 != 0 {
-            let mut delta = m - i64::from(self.srtt_us8 >> 3);
-            self.srtt_us8 = ((i64::from(self.srtt_us8) + delta).max(1)) as u32;
-            if delta < 0 {
-                // A falling RTT is no reason to wait longer: it moves the variation by an eighth only.
-                delta = -delta - i64::from(self.mdev_us >> 2);
-                if delta > 0 {
-                    delta >>= 3;
-                }
-            } else {
-                delta -= i64::from(self.mdev_us >> 2);
-            }
-            self.mdev_us = (i64::from(self.mdev_us) + delta) as u32;
+        let m = us.min(u64::from(u32::MAX >> 3)) as u32;
+        let old = self.srtt_us8;
+        if old != 0 {
+            // At least 1, as before, and at most the largest sample times 8.
+            self.srtt_us8 = old - (old >> 3) + m;
+            // All below 2^30. Without branches: nobody foretells whether the RTT rises or falls.
+            let delta = m as i32 - (old >> 3) as i32;
+            let mut change = delta.abs() - (self.mdev_us >> 2) as i32;
+            // A falling RTT is no reason to wait longer: it moves the variation by an eighth only.
+            let slow = (delta < 0) & (change > 0);
+            change >>= if slow { 3 } else { 0 };
+            self.mdev_us = self.mdev_us.wrapping_add_signed(change);
             if self.mdev_us > self.mdev_max_us {
                 self.mdev_max_us = self.mdev_us;
                 self.rttvar_us = self.rttvar_us.max(self.mdev_max_us);
@@ -97,8 +98,8 @@ impl RttEstimator {
                 self.mdev_max_us = self.rto_min_us;
             }
         } else {
-            self.srtt_us8 = ((m << 3) as u32).max(1);
-            self.mdev_us = (m << 1) as u32;
+            self.srtt_us8 = (m << 3).max(1);
+            self.mdev_us = m << 1;
             self.rttvar_us = self.mdev_us.max(self.rto_min_us);
             self.mdev_max_us = self.rttvar_us;
             self.rtt_seq = nxt;
@@ -112,21 +113,34 @@ impl RttEstimator {
     #[inline]
     pub fn sample_min(&mut self, now_us: u64, us: u64) {
         let value = us.clamp(1, u64::from(u32::MAX - 1)) as u32;
-        if value > self.min[2].value && now_us <= self.quiet_until_us {
-            return;
-        }
         let new = MinSample { at_us: now_us, value };
-        if value <= self.min[0].value || now_us - self.min[2].at_us > MIN_RTT_WINDOW_US {
-            self.min = [new; 3];
-            self.quiet_until_us = now_us + MIN_RTT_WINDOW_US / 4;
+        if value <= self.min[0].value {
+            self.min[0] = new;
+            self.min_alone = true;
             return;
         }
-        self.renew_min(new);
+        let quiet = if self.min_alone {
+            now_us <= self.min[0].at_us + MIN_RTT_WINDOW_US / 4
+        } else {
+            value > self.min[2].value && now_us <= self.quiet_until_us
+        };
+        if !quiet {
+            self.renew_min(new);
+        }
     }
 
     #[inline(never)]
     fn renew_min(&mut self, new: MinSample) {
         let now_us = new.at_us;
+        if self.min_alone {
+            self.min = [self.min[0]; 3];
+            self.min_alone = false;
+        }
+        if now_us - self.min[2].at_us > MIN_RTT_WINDOW_US {
+            self.min[0] = new;
+            self.min_alone = true;
+            return;
+        }
         if new.value <= self.min[1].value {
             self.min[1] = new;
             self.min[2] = new;

@@ -223,15 +223,14 @@ impl Ring {
     /// within the oldest.
     #[inline(always)]
     pub fn pop_some(&mut self, ack: u64) -> Option<Popped> {
-        let entries = self.entries.head_piece(self.head, self.tail);
-        let first = entries.first()?;
+        let (first, others) = self.entries.head_block(self.head)?.split_first()?;
         let mut end = first.end();
         if end > ack {
             return None;
         }
         let first_tx_ns = first.tx_ns;
         let mut last_tx_ns = first_tx_ns;
-        for (count, entry) in (1..).zip(&entries[1..]) {
+        for (count, entry) in (1..).zip(others) {
             let this_end = entry.end();
             if this_end > ack {
                 self.head += u64::from(count);
@@ -246,15 +245,29 @@ impl Ring {
 
     /// As [`Ring::push`], where no rates are kept.
     #[inline(always)]
-    pub fn push_plain(&mut self, entry: Entry, count: u32) {
+    pub fn push_plain(&mut self, mut entry: Entry, count: u32) {
         debug_assert!(self.rates.is_none());
-        match self.entries.back_room(self.tail) {
-            Some(room) if room.len() >= count as usize => {
-                entry.repeat(&mut room[..count as usize]);
-                self.tail += u64::from(count);
+        let mut left = count;
+        if let Some(room) = self.entries.back_room(self.tail) {
+            let Entry { tx_ns, delivered, len, flags, retrans, .. } = entry;
+            for slot in room {
+                // Field by field: an entry that has just been put together of small fields could not be read at once.
+                slot.seq = entry.seq;
+                slot.tx_ns = tx_ns;
+                slot.delivered = delivered;
+                slot.len = len;
+                slot.flags = flags;
+                slot.retrans = retrans;
+                entry.seq += u64::from(len);
+                left -= 1;
+                if left == 0 {
+                    self.tail += u64::from(count);
+                    return;
+                }
             }
-            _ => self.push_beyond_block(entry, count),
+            self.tail += u64::from(count - left);
         }
+        self.push_beyond_block(entry, left);
     }
 
     #[inline(never)]

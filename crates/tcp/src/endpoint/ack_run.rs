@@ -7,10 +7,21 @@ use super::timer_state::Pending;
 use super::{Arrival, Endpoint, Phase, Rexmit};
 use crate::config::Recovery;
 use crate::consts::{ecn, NS_PER_US, TIMEOUT_MIN};
-use crate::scoreboard::{tag, Entry};
+use crate::scoreboard::{tag, Entry, Popped};
 use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
 use units::Time;
+
+/// What of an ACK is written only after the last of several.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    at: u64,
+    ts_val: u32,
+    ts_ecr: u32,
+    /// Transmission of the last entry that it took, ns, and its end.
+    tx_ns: u64,
+    end: u64,
+}
 
 impl Endpoint {
     /// Returns whether ACKs may be taken by [`Endpoint::take_acks`]: this end sends, nothing is SACKed, lost or sent
@@ -66,6 +77,7 @@ impl Endpoint {
         };
         let mss = u64::from(self.mss);
         let mut taken = 0;
+        let mut last = Last::default();
         for a in arrivals {
             let plain = a.flags == flags::ACK | timestamps
                 && a.len == 0
@@ -78,71 +90,84 @@ impl Endpoint {
             if !plain || a.at >= until || a.at.0 >= self.timers.wake {
                 break;
             }
-            let Some((room, head_tx_ns)) = self.take_ack(&a) else { break };
+            let Some((room, popped)) = self.take_ack(&a) else { break };
             taken += 1;
+            last = Last { at: a.at.0, ts_val: a.ts_val, ts_ecr: a.ts_ecr, tx_ns: popped.last_tx_ns, end: popped.end };
             let mut segments = room;
-            if self.nxt + u64::from(room) * mss > self.wnd_end.min(self.write_seq - 1) {
+            if self.nxt + u64::from(room) * mss > a.ack + self.snd_wnd.min(self.write_seq - 1 - a.ack) {
+                self.settle(&last);
                 segments = self.segments_of_window();
             }
             if segments == 0 {
+                self.settle(&last);
+                self.arm_after_ack();
                 if !self.transmit_and_go_on(a.at, &mut send) {
-                    break;
+                    return taken;
                 }
                 continue;
             }
             seg.seq = self.nxt;
             if self.timestamps {
-                seg.ts_val = self.timestamp();
+                seg.ts_val = Self::timestamp_at(a.at.0);
                 seg.ts_ecr = a.ts_val;
             }
-            self.append_train(segments, segments == room, head_tx_ns);
+            self.append_train(a.at.0, segments, segments == room, popped.next_tx_ns);
             send(a.at, &seg, segments);
+        }
+        if taken > 0 {
+            self.settle(&last);
         }
         taken
     }
 
-    /// Takes an ACK (see `handle_fast_path_ack`); returns the segments that the congestion window has room for, or 0
-    /// where more than that is to be looked at, and the transmission time of the oldest segment, ns. None, and nothing
-    /// is changed, where it ends within that.
-    // Once per ACK.
+    /// Writes what only the last ACK of several leaves behind.
+    #[inline(never)]
+    fn settle(&mut self, last: &Last) {
+        self.now = last.at;
+        self.now_us = last.at / NS_PER_US;
+        self.last_ecr = 0;
+        if self.timestamps {
+            self.rx.ts_recent = last.ts_val;
+            self.last_ecr = last.ts_ecr;
+        }
+        self.retransmits = 0;
+        self.snd_wl1 = self.rx.nxt;
+        self.wnd_end = self.una + self.snd_wnd;
+        self.mark_cursor = self.mark_cursor.max(self.ring.head());
+        self.rack.advanced = true;
+        self.rack.rtt_ns = last.at - last.tx_ns;
+        if last.tx_ns >= self.rack.xmit_ns {
+            self.rack.xmit_ns = last.tx_ns;
+            self.rack.end_seq = last.end;
+        }
+        self.timers.rto_shift = 0;
+        self.burst = false;
+    }
+
+    /// Takes an ACK (see `handle_fast_path_ack`) but for what [`Endpoint::settle`] does and the timer; returns the
+    /// segments that the congestion window has room for, or 0 where more than that is to be looked at, and the entries
+    /// that it took. None, and nothing is changed, where it ends within the oldest segment.
+    // Once per ACK. What bounds its speed is the number of stores.
     #[inline(always)]
-    fn take_ack(&mut self, a: &Arrival) -> Option<(u32, u64)> {
+    fn take_ack(&mut self, a: &Arrival) -> Option<(u32, Popped)> {
         let popped = self.ring.pop_some(a.ack)?;
         let now = a.at.0;
         let now_us = now / NS_PER_US;
-        self.now = now;
-        self.now_us = now_us;
-        self.last_ecr = 0;
-        if self.timestamps {
-            self.rx.ts_recent = a.ts_val;
-            self.last_ecr = a.ts_ecr;
-        }
-        self.retransmits = 0;
-        self.snd_wl1 = a.seq;
         self.una = a.ack;
-        self.wnd_end = a.ack + self.snd_wnd;
         let s = self.cc.sock_mut();
         let in_flight = s.packets_out;
         s.tcp_mstamp_us = now_us;
         s.snd_una = a.ack as u32;
         self.cc.in_ack_event(ack_flags::WIN_UPDATE);
 
-        self.mark_cursor = self.mark_cursor.max(self.ring.head());
-        self.rack.advanced = true;
-        self.rack.rtt_ns = now - popped.last_tx_ns;
-        if popped.last_tx_ns >= self.rack.xmit_ns {
-            self.rack.xmit_ns = popped.last_tx_ns;
-            self.rack.end_seq = popped.end;
-        }
         let newest_us = (now - popped.last_tx_ns) / NS_PER_US;
         let rtt_us = (now - popped.first_tx_ns) / NS_PER_US;
         self.rtt.sample_min(now_us, newest_us);
         self.rtt.sample(rtt_us, a.ack, self.nxt);
-        self.timers.rto_shift = 0;
         self.stats.rtt_sample(rtt_us);
         let (srtt, min) = (self.rtt.srtt_us8(), self.rtt.min_us());
         let s = self.cc.sock_mut();
-        s.packets_out -= popped.count;
+        s.packets_out = in_flight - popped.count;
         s.delivered = s.delivered.wrapping_add(popped.count);
         s.srtt_us = srtt;
         s.min_rtt_us = min;
@@ -153,14 +178,13 @@ impl Endpoint {
         let sample =
             AckSample { pkts_acked: popped.count, rtt_us: i32::try_from(newest_us).unwrap_or(i32::MAX), in_flight };
         self.cc.pkts_acked(&sample);
-        self.arm_after_ack();
         self.sock().delivered_mstamp_us = now_us;
         self.cc.cong_avoid(a.ack as u32, popped.count);
         self.clamp_cwnd();
         self.refresh_pacing_rate();
         let s = self.cc.sock();
         let goes = s.packets_out < s.snd_cwnd && s.ecn_flags & ecn::OK == 0 && !self.is_pacing();
-        Some((if goes { s.snd_cwnd - s.packets_out } else { 0 }, popped.next_tx_ns))
+        Some((if goes { s.snd_cwnd - s.packets_out } else { 0 }, popped))
     }
 
     /// Time after which a probe goes, ns (see `schedule_loss_probe`).
@@ -171,12 +195,19 @@ impl Endpoint {
     }
 
     /// Arms the probe after an ACK (see `set_xmit_timer`).
-    #[inline]
     fn arm_after_ack(&mut self) {
-        let rto = self.rtt.rto_ns();
-        let wait = self.probe_wait();
-        let wait = if rto > 0 { wait.min(rto) } else { wait };
-        self.timers.arm_xmit(Pending::LossProbe, self.now + wait);
+        let deadline = self.now + self.wait_after_ack();
+        self.timers.arm_xmit(Pending::LossProbe, deadline);
+    }
+
+    #[inline]
+    fn wait_after_ack(&self) -> u64 {
+        let (rto, wait) = (self.rtt.rto_ns(), self.probe_wait());
+        if rto > 0 {
+            wait.min(rto)
+        } else {
+            wait
+        }
     }
 
     /// Full segments for which the peer's window, and not the congestion window, is the limit; 0 where something else
@@ -191,14 +222,19 @@ impl Endpoint {
     }
 
     /// Puts `segments` on the scoreboard, after which nothing more can be sent: the congestion window is full
-    /// (`limited`), or the peer's (see `transmit_train` and `end_burst`).
+    /// (`limited`), or the peer's (see `transmit_train` and `end_burst`). Arms the timer, also for the ACK before.
     #[inline(always)]
-    fn append_train(&mut self, segments: u32, limited: bool, head_tx_ns: u64) {
-        let (now, seq) = (self.now, self.nxt);
-        self.nxt += u64::from(segments) * u64::from(self.mss);
-        let (now_us, nxt) = (self.now_us, self.nxt);
+    fn append_train(&mut self, now: u64, segments: u32, limited: bool, head_tx_ns: u64) {
+        let seq = self.nxt;
+        let nxt = seq + u64::from(segments) * u64::from(self.mss);
+        self.nxt = nxt;
+        let mut wake = self.timers.wake;
+        if self.cc.sock().packets_out == 1 {
+            // Only then the wait is not that below.
+            wake = wake.min(now + self.wait_after_ack());
+        }
         let s = self.cc.sock_mut();
-        s.lsndtime_us = now_us;
+        s.lsndtime_us = s.tcp_mstamp_us;
         s.snd_nxt = nxt as u32;
         s.packets_out += segments;
         let entry = Entry {
@@ -212,7 +248,6 @@ impl Endpoint {
         self.ring.push_plain(entry, segments);
         self.stats.data_segments_sent += u64::from(segments);
         self.stats.segments_sent += u64::from(segments);
-        self.burst = false;
         if limited {
             let s = self.cc.sock_mut();
             s.is_cwnd_limited = 1;
@@ -223,16 +258,18 @@ impl Endpoint {
         } else {
             self.cwnd_validate(false);
         }
-        // First the RTO is armed, at once where its time is past, and then the probe.
+        // After the ACK the probe was armed, then the RTO, at once where its time is past, then the probe again. It is
+        // the earliest of the three but where the RTO's time is past.
         let rto = head_tx_ns.saturating_add(self.rtt.rto_ns());
         let mut deadline = now + self.probe_wait();
         if rto > now {
             deadline = deadline.min(rto);
         } else {
-            self.timers.wake = self.timers.wake.min(now + 1);
+            wake = wake.min(now + 1);
         }
+        self.timers.pending = Pending::LossProbe;
         self.timers.xmit = deadline;
-        self.timers.wake = self.timers.wake.min(deadline);
+        self.timers.wake = wake.min(deadline);
     }
 
     /// Sends by [`Endpoint::poll_train`]; returns whether a further ACK may be taken.
