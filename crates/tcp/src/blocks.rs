@@ -47,12 +47,11 @@ impl<T: Copy + Default> Blocks<T> {
         &self.blocks[at >> BLOCK_BITS][start..end]
     }
 
-    /// The elements of the first block from `head` on, where [`Blocks::forget_below`] was told of `head`; some may not
-    /// be in use.
+    /// The first block and the place of `head`, of which [`Blocks::forget_below`] was told, in it.
     #[inline]
-    pub fn head_block(&self, head: u64) -> Option<&[T]> {
+    pub fn head_block(&self, head: u64) -> Option<(&[T; BLOCK], usize)> {
         let start = (head - self.base) as usize & (BLOCK - 1);
-        self.blocks.front().map(|block| &block[start..])
+        self.blocks.front().map(|block| (&**block, start))
     }
 
     /// As [`Blocks::room`] if that is within the last block; None where another one begins.

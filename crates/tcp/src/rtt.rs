@@ -79,12 +79,13 @@ impl RttEstimator {
         if old != 0 {
             // At least 1, as before, and at most the largest sample times 8.
             self.srtt_us8 = old - (old >> 3) + m;
-            // All below 2^30. Without branches: nobody foretells whether the RTT rises or falls.
+            // All below 2^30.
             let delta = m as i32 - (old >> 3) as i32;
             let mut change = delta.abs() - (self.mdev_us >> 2) as i32;
-            // A falling RTT is no reason to wait longer: it moves the variation by an eighth only.
-            let slow = (delta < 0) & (change > 0);
-            change >>= if slow { 3 } else { 0 };
+            if delta < 0 && change > 0 {
+                // A falling RTT is no reason to wait longer: it moves the variation by an eighth only.
+                change >>= 3;
+            }
             self.mdev_us = self.mdev_us.wrapping_add_signed(change);
             if self.mdev_us > self.mdev_max_us {
                 self.mdev_max_us = self.mdev_us;

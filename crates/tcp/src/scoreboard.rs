@@ -223,20 +223,25 @@ impl Ring {
     /// within the oldest.
     #[inline(always)]
     pub fn pop_some(&mut self, ack: u64) -> Option<Popped> {
-        let (first, others) = self.entries.head_block(self.head)?.split_first()?;
-        let mut end = first.end();
-        if end > ack {
+        let (block, start) = self.entries.head_block(self.head)?;
+        let first_tx_ns = block[start].tx_ns;
+        // Two, as delayed acknowledgments have it, are one comparison.
+        if let [_, second, third, ..] = &block[start..] {
+            if second.end() == ack {
+                self.head += 2;
+                let (last_tx_ns, next_tx_ns) = (second.tx_ns, third.tx_ns);
+                return Some(Popped { count: 2, end: ack, first_tx_ns, last_tx_ns, next_tx_ns });
+            }
+        }
+        if block[start].end() > ack {
             return None;
         }
-        let first_tx_ns = first.tx_ns;
-        let mut last_tx_ns = first_tx_ns;
-        for (count, entry) in (1..).zip(others) {
-            let this_end = entry.end();
-            if this_end > ack {
+        for (count, pair) in (1..).zip(block[start..].windows(2)) {
+            if pair[1].end() > ack {
                 self.head += u64::from(count);
-                return Some(Popped { count, end, first_tx_ns, last_tx_ns, next_tx_ns: entry.tx_ns });
+                let (end, last_tx_ns, next_tx_ns) = (pair[0].end(), pair[0].tx_ns, pair[1].tx_ns);
+                return Some(Popped { count, end, first_tx_ns, last_tx_ns, next_tx_ns });
             }
-            (end, last_tx_ns) = (this_end, entry.tx_ns);
         }
         let (count, last) = self.pop_acknowledged(ack);
         let next_tx_ns = self.get(self.head).tx_ns;
@@ -245,33 +250,21 @@ impl Ring {
 
     /// As [`Ring::push`], where no rates are kept.
     #[inline(always)]
-    pub fn push_plain(&mut self, mut entry: Entry, count: u32) {
+    pub fn push_plain(&mut self, entry: Entry, count: u32) {
         debug_assert!(self.rates.is_none());
-        let mut left = count;
-        if let Some(room) = self.entries.back_room(self.tail) {
-            let Entry { tx_ns, delivered, len, flags, retrans, .. } = entry;
-            for slot in room {
-                // Field by field: an entry that has just been put together of small fields could not be read at once.
-                slot.seq = entry.seq;
-                slot.tx_ns = tx_ns;
-                slot.delivered = delivered;
-                slot.len = len;
-                slot.flags = flags;
-                slot.retrans = retrans;
-                entry.seq += u64::from(len);
-                left -= 1;
-                if left == 0 {
-                    self.tail += u64::from(count);
-                    return;
-                }
+        if let Some([first, second, ..]) = self.entries.back_room(self.tail) {
+            if count == 2 {
+                *first = entry;
+                *second = Entry { seq: entry.end(), ..entry };
+                self.tail += 2;
+                return;
             }
-            self.tail += u64::from(count - left);
         }
-        self.push_beyond_block(entry, left);
+        self.push_others(entry, count);
     }
 
     #[inline(never)]
-    fn push_beyond_block(&mut self, entry: Entry, count: u32) {
+    fn push_others(&mut self, entry: Entry, count: u32) {
         self.push(entry, SentRate::default(), count);
     }
 
