@@ -7,7 +7,8 @@
 //! With `SINGLE=1` in the environment each segment is handed over alone.
 //!
 //! The flows share a line of 10 Gbit/s whose round trip is as long as all windows take, at most 8 ms are computed at a
-//! time. A round in which another process had the processor costs too much: the medians are printed. Without arguments
+//! time. A round in which another process had the processor costs too much: read the medians, and the means
+//! where rounds differ, as with loss. Without arguments
 //! all cases of the list below.
 
 #![allow(clippy::disallowed_types, reason = "it measures time")]
@@ -280,6 +281,7 @@ fn measure(case: &Case, algorithm: &str, single: bool) {
     let cfg = Config {
         initial_cwnd: window as u32,
         cwnd_clamp: Some(if by_receiver { 2 * window } else { window } as u32),
+        sack_compression: false,
         receive_window: Size(if by_receiver { window * 1_448 } else { 1 << 30 }),
         ..Config::default()
     };
@@ -311,18 +313,20 @@ fn measure(case: &Case, algorithm: &str, single: bool) {
         senders(&mut flows, end, &mut seg, &mut line);
         let finish = Instant::now();
         if round > rounds / 4 && arrived > 0 {
-            costs[0].push((finish - between).as_nanos() as f64 / arrived as f64);
-            costs[1].push((between - start).as_nanos() as f64 / arrived as f64);
+            costs[0].push(((finish - between).as_nanos() as f64, arrived as f64));
+            costs[1].push(((between - start).as_nanos() as f64, arrived as f64));
             segments += arrived;
         }
     }
-    let [sender, receiver] = costs.map(|mut costs| {
-        costs.sort_unstable_by(f64::total_cmp);
-        costs[costs.len() / 2]
+    let [sender, receiver] = costs.map(|costs| {
+        let mean = costs.iter().map(|cost| cost.0).sum::<f64>() / costs.iter().map(|cost| cost.1).sum::<f64>();
+        let mut each: Vec<f64> = costs.iter().map(|cost| cost.0 / cost.1).collect();
+        each.sort_unstable_by(f64::total_cmp);
+        format!("{:.1} ns (mean {mean:.1})", each[each.len() / 2])
     });
     let stats = flows[0].sender.stats();
     println!(
-        "{count} flows of {algorithm}, window {window}{}, loss {}: sender {sender:.1} ns, receiver {receiver:.1} ns per data \
+        "{count} flows of {algorithm}, window {window}{}, loss {}: sender {sender}, receiver {receiver} per data \
          segment ({segments} segments, first flow: {} RTT samples, {} retransmitted, {} time-outs, cwnd {})",
         if by_receiver { " of the receiver" } else { "" },
         if loss > 0 { format!("1/{loss}") } else { "0".into() },
