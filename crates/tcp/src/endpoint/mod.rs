@@ -206,6 +206,8 @@ pub struct Endpoint {
     pub(crate) max_window: u64,
     /// Blocks of the last ACK, which are known already.
     pub(crate) last_sacks: [SackBlock; MAX_SACK_BLOCKS],
+    /// End of the segment that was SACKed last, and the entry that begins there.
+    pub(crate) sack_hint: (u64, u64),
     /// Scratch for newly covered ranges.
     pub(crate) fresh: Vec<(u64, u64)>,
     pub(crate) path_change_hint: PathChangeHint,
@@ -271,6 +273,7 @@ impl Endpoint {
             copies: Copies::default(),
             sacked: RangeSet::default(),
             last_sacks: [SackBlock::default(); MAX_SACK_BLOCKS],
+            sack_hint: (0, 0),
             fresh: Vec::new(),
             high_seq: 0,
             rexmit: Rexmit::None,

@@ -104,12 +104,15 @@ impl Endpoint {
         fresh.clear();
         let (low, high) = self.sacked.insert(start, block.end, &mut fresh);
         for &(from, to) in &fresh {
-            let mut index = self.ring.find(from, self.mss);
+            // Nearly always the block goes on where the one before it ended.
+            let (seq, next) = self.sack_hint;
+            let mut index = if seq == from { next } else { self.ring.find(from, self.mss) };
             while index < self.ring.tail() {
                 let e = self.ring.get(index);
                 if e.seq >= to || e.end() > high {
                     break;
                 }
+                self.sack_hint = (e.end(), index + 1);
                 if e.seq >= low && e.flags & tag::SACKED == 0 {
                     self.sack_segment(index, a, highest);
                 }
