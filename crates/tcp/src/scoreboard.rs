@@ -81,7 +81,7 @@ pub struct Popped {
     pub count: u32,
     /// End of the last.
     pub end: u64,
-    /// Transmission of the first, of the last, and of the entry that is now the oldest, ns.
+    /// Transmission of the first, of the last, and of the entry that is now the oldest, ns; `u64::MAX` without one.
     pub first_tx_ns: u64,
     pub last_tx_ns: u64,
     pub next_tx_ns: u64,
@@ -246,6 +246,17 @@ impl Ring {
         let (count, last) = self.pop_acknowledged(ack);
         let next_tx_ns = self.get(self.head).tx_ns;
         Some(Popped { count, end: last.end(), first_tx_ns, last_tx_ns: last.tx_ns, next_tx_ns })
+    }
+
+    /// Forgets all entries; None where there is none.
+    #[inline(never)]
+    pub fn pop_all(&mut self) -> Option<Popped> {
+        if self.is_empty() {
+            return None;
+        }
+        let first_tx_ns = self.get(self.head).tx_ns;
+        let (count, last) = self.pop_acknowledged(u64::MAX);
+        Some(Popped { count, end: last.end(), first_tx_ns, last_tx_ns: last.tx_ns, next_tx_ns: u64::MAX })
     }
 
     /// As [`Ring::push`], where no rates are kept.

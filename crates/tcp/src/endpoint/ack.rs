@@ -38,8 +38,7 @@ impl Endpoint {
             let allowed = !self.slow_path_only;
             #[cfg(not(test))]
             let allowed = true;
-            if allowed && !data && self.is_fast_path_ack(seg) {
-                self.handle_fast_path_ack(seg);
+            if allowed && !data && self.is_fast_path_ack(seg) && self.handle_fast_path_ack(seg) {
                 return;
             }
             self.acknowledge(seg, data);

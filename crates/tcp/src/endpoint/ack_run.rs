@@ -6,7 +6,7 @@
 use super::timer_state::Pending;
 use super::{Arrival, Endpoint, Phase, Rexmit};
 use crate::config::Recovery;
-use crate::consts::{ecn, NS_PER_US, TIMEOUT_MIN};
+use crate::consts::{ecn, NS_PER_US};
 use crate::scoreboard::{tag, Entry, Popped};
 use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
@@ -187,13 +187,6 @@ impl Endpoint {
         Some((if goes { s.snd_cwnd - s.packets_out } else { 0 }, popped))
     }
 
-    /// Time after which a probe goes, ns (see `schedule_loss_probe`).
-    #[inline]
-    fn probe_wait(&self) -> u64 {
-        let more = if self.cc.sock().packets_out == 1 { self.cfg.rto_min.0 } else { TIMEOUT_MIN.0 };
-        u64::from(self.rtt.srtt_us8() >> 2) * NS_PER_US + more
-    }
-
     /// Arms the probe after an ACK (see `set_xmit_timer`).
     fn arm_after_ack(&mut self) {
         let deadline = self.now + self.wait_after_ack();
@@ -228,10 +221,9 @@ impl Endpoint {
         let seq = self.nxt;
         let nxt = seq + u64::from(segments) * u64::from(self.mss);
         self.nxt = nxt;
-        let mut wake = self.timers.wake;
         if self.cc.sock().packets_out == 1 {
-            // Only then the wait is not that below.
-            wake = wake.min(now + self.wait_after_ack());
+            // Only then the ACK may have armed the probe for an earlier time than the train does.
+            self.timers.wake = self.timers.wake.min(now + self.wait_after_ack());
         }
         let s = self.cc.sock_mut();
         s.lsndtime_us = s.tcp_mstamp_us;
@@ -258,18 +250,7 @@ impl Endpoint {
         } else {
             self.cwnd_validate(false);
         }
-        // After the ACK the probe was armed, then the RTO, at once where its time is past, then the probe again. It is
-        // the earliest of the three but where the RTO's time is past.
-        let rto = head_tx_ns.saturating_add(self.rtt.rto_ns());
-        let mut deadline = now + self.probe_wait();
-        if rto > now {
-            deadline = deadline.min(rto);
-        } else {
-            wake = wake.min(now + 1);
-        }
-        self.timers.pending = Pending::LossProbe;
-        self.timers.xmit = deadline;
-        self.timers.wake = wake.min(deadline);
+        self.rearm_probe(now, head_tx_ns);
     }
 
     /// Sends by [`Endpoint::poll_train`]; returns whether a further ACK may be taken.

@@ -5,7 +5,6 @@
 use super::Endpoint;
 use crate::config::Recovery;
 use crate::consts::NS_PER_US;
-use crate::scoreboard::tag;
 use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
 
@@ -23,15 +22,17 @@ impl Endpoint {
             && s.sacked_out | s.lost_out | s.retrans_out == 0
             && self.tlp_high_seq == 0
             && self.una >= self.retrans_end
-            && !self.ring.is_empty()
+            && !self.rack.dsack_seen
+            && self.rack.reo_wnd_steps == 1
             && !self.cc.has_cong_control()
-            && self.ring.get(self.ring.head()).end() <= seg.ack
     }
 
-    /// Processes such an ACK.
+    /// Processes such an ACK; false, and nothing is changed, where it ends within the oldest segment.
     #[inline]
-    pub(crate) fn handle_fast_path_ack(&mut self, seg: &Segment) {
+    pub(crate) fn handle_fast_path_ack(&mut self, seg: &Segment) -> bool {
         let ack = seg.ack;
+        let popped = if ack < self.nxt { self.ring.pop_some(ack) } else { self.ring.pop_all() };
+        let Some(popped) = popped else { return false };
         let in_flight = self.cc.sock().packets_out;
         self.last_ecr = if self.timestamps { seg.ts_ecr } else { 0 };
         self.retransmits = 0;
@@ -41,29 +42,26 @@ impl Endpoint {
         self.sock().snd_una = ack as u32;
         self.cc.in_ack_event(ack_flags::WIN_UPDATE);
 
-        let first_tx = self.ring.get(self.ring.head()).tx_ns;
-        let (acked, last) = self.ring.pop_acknowledged(ack);
-        self.fin_acked |= last.flags & tag::FIN != 0;
+        // The FIN is the last of all.
+        self.fin_acked |= self.fin_sent && ack == self.nxt;
         self.mark_cursor = self.mark_cursor.max(self.ring.head());
         if self.recovery == Recovery::Rack {
             self.rack.advanced = true;
-            self.rack.rtt_ns = self.now - last.tx_ns;
-            if last.tx_ns >= self.rack.xmit_ns {
-                self.rack.xmit_ns = last.tx_ns;
-                self.rack.end_seq = last.end();
-            }
-            if self.rack.dsack_seen || self.rack.reo_wnd_steps != 1 {
-                self.rack_adjust_reo_wnd(last.delivered);
+            self.rack.rtt_ns = self.now - popped.last_tx_ns;
+            if popped.last_tx_ns >= self.rack.xmit_ns {
+                self.rack.xmit_ns = popped.last_tx_ns;
+                self.rack.end_seq = popped.end;
             }
         }
-        let rtt_us = (self.now - first_tx) / NS_PER_US;
-        let newest_us = (self.now - last.tx_ns) / NS_PER_US;
+        let rtt_us = (self.now - popped.first_tx_ns) / NS_PER_US;
+        let newest_us = (self.now - popped.last_tx_ns) / NS_PER_US;
         self.rtt.sample_min(self.now_us, newest_us);
         self.rtt.sample(rtt_us, ack, self.nxt);
         self.timers.rto_shift = 0;
         self.stats.rtt_sample(rtt_us);
         let (srtt, min, now_us) = (self.rtt.srtt_us8(), self.rtt.min_us(), self.now_us);
         let s = self.cc.sock_mut();
+        let acked = popped.count;
         s.packets_out -= acked;
         s.delivered = s.delivered.wrapping_add(acked);
         s.srtt_us = srtt;
@@ -71,7 +69,7 @@ impl Endpoint {
         if s.app_limited != 0 && (s.delivered.wrapping_sub(s.app_limited) as i32) > 0 {
             s.app_limited = 0;
         }
-        s.first_tx_mstamp_us = last.tx_ns / NS_PER_US;
+        s.first_tx_mstamp_us = popped.last_tx_ns / NS_PER_US;
         if self.nospace {
             self.nospace = !self.has_room();
         }
@@ -81,5 +79,6 @@ impl Endpoint {
         self.sock().delivered_mstamp_us = now_us;
         self.grow(ack, acked);
         self.refresh_pacing_rate();
+        true
     }
 }

@@ -6,7 +6,7 @@
 use super::timer_state::{Pending, NEVER};
 use super::{Endpoint, Phase, Rexmit};
 use crate::config::Recovery;
-use crate::consts::{ATO_MIN, BACKOFF_MAX, TIMEOUT_INIT, TIMEOUT_MIN};
+use crate::consts::{ATO_MIN, BACKOFF_MAX, NS_PER_US, TIMEOUT_INIT, TIMEOUT_MIN};
 use congestion::CaState;
 
 impl Endpoint {
@@ -85,8 +85,7 @@ impl Endpoint {
         let mut timeout = TIMEOUT_INIT.0;
         let srtt = self.rtt.srtt_us8();
         if srtt != 0 {
-            timeout = u64::from(srtt >> 2) * 1_000;
-            timeout += if s.packets_out == 1 { self.cfg.rto_min.0 } else { TIMEOUT_MIN.0 };
+            timeout = self.probe_wait();
         }
         let mut deadline = self.now + timeout;
         let rto = if advancing_rto { self.now + self.rto_now() } else { self.head_deadline() };
@@ -95,6 +94,32 @@ impl Endpoint {
         }
         self.timers.arm_xmit(Pending::LossProbe, deadline);
         true
+    }
+
+    /// Time after which a probe goes where there is an RTT, ns.
+    #[inline]
+    pub(crate) fn probe_wait(&self) -> u64 {
+        let more = if self.cc.sock().packets_out == 1 { self.cfg.rto_min.0 } else { TIMEOUT_MIN.0 };
+        u64::from(self.rtt.srtt_us8() >> 2) * NS_PER_US + more
+    }
+
+    /// A train has gone while the probe was armed: what [`Endpoint::rearm_rto`] and then
+    /// [`Endpoint::schedule_loss_probe`] do. `head_tx_ns`: transmission of the oldest segment.
+    ///
+    /// The probe is the earlier of the two but where the RTO's time is past.
+    #[inline]
+    pub(crate) fn rearm_probe(&mut self, now: u64, head_tx_ns: u64) {
+        let rto = head_tx_ns.saturating_add(self.rto_now());
+        let mut deadline = now + self.probe_wait();
+        let mut wake = self.timers.wake;
+        if rto > now {
+            deadline = deadline.min(rto);
+        } else {
+            wake = wake.min(now + 1);
+        }
+        self.timers.pending = Pending::LossProbe;
+        self.timers.xmit = deadline;
+        self.timers.wake = wake.min(deadline);
     }
 
     /// RFC 8985, 7.3: new data if there is some, else the last segment again (Linux tcp_send_loss_probe).

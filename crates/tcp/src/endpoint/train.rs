@@ -53,20 +53,32 @@ impl Endpoint {
         self.event_data_sent();
         let mut entry = Entry { seq, tx_ns: self.now, len: len as u16, ..Entry::default() };
         let rate = self.rate_sent(&mut entry);
-        self.ring.push(entry, rate, segments);
+        if self.ring.is_rated() {
+            self.ring.push(entry, rate, segments);
+        } else {
+            self.ring.push_plain(entry, segments);
+        }
         self.nxt += u64::from(segments) * u64::from(len);
         let nxt = self.nxt as u32;
         let s = self.cc.sock_mut();
         s.snd_nxt = nxt;
         s.packets_out += segments;
         let full = s.in_flight() >= s.snd_cwnd;
+        self.stats.data_segments_sent += u64::from(segments);
+        self.stats.segments_sent += u64::from(segments - 1);
+        self.write_header(seg, seq, len, 0);
+        if full && self.timers.pending == Pending::LossProbe && self.rtt.srtt_us8() != 0 {
+            // As below, with one look at the oldest segment.
+            let head_tx_ns = self.ring.get(self.ring.head()).tx_ns;
+            self.cwnd_validate(true);
+            self.burst = false;
+            self.rearm_probe(self.now, head_tx_ns);
+            return Train { segments, more: false };
+        }
         if self.timers.pending == Pending::LossProbe {
             self.rearm_rto();
         }
         self.burst = true;
-        self.stats.data_segments_sent += u64::from(segments);
-        self.stats.segments_sent += u64::from(segments - 1);
-        self.write_header(seg, seq, len, 0);
         if full {
             // Nothing more goes, not even an acknowledgment, which these segments carry.
             self.end_burst();
