@@ -156,6 +156,15 @@ impl Receiver {
     /// The window that could be offered now (Linux __tcp_select_window; RFC 9293, 3.8.6.2.2, against silly windows).
     #[inline]
     pub(crate) fn offer(&self) -> u64 {
+        if self.unread == 0 && self.wscale > 0 {
+            // All is free: as below, short.
+            return (self.clamp.min(self.ssthresh) >> self.wscale).max(1) << self.wscale;
+        }
+        self.offer_of_part()
+    }
+
+    #[inline(never)]
+    fn offer_of_part(&self) -> u64 {
         let mut free = self.clamp.saturating_sub(self.unread);
         let mss = u64::from(self.rcv_mss).min(self.clamp);
         if free < self.clamp >> 1 && (free < self.clamp >> 4 || free < mss) {
