@@ -6,10 +6,9 @@
 //!
 //! With `SINGLE=1` in the environment each segment is handed over alone.
 //!
-//! The flows share a line of 10 Gbit/s whose round trip is as long as all windows take, at most 8 ms are computed at a
-//! time. A round in which another process had the processor costs too much: read the medians, and the means
-//! where rounds differ, as with loss. Without arguments
-//! all cases of the list below.
+//! The flows share a line of 10 Gbit/s whose round trip is as long as all windows take; at most 8 ms are computed at a
+//! time. A round in which another process had the processor costs too much: read the medians, and the means where
+//! rounds differ, as with loss. Without arguments all cases of the list below are measured.
 
 #![allow(clippy::disallowed_types, reason = "it measures time")]
 

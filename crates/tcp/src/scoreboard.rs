@@ -219,8 +219,8 @@ impl Ring {
         }
     }
 
-    /// As [`Ring::pop_acknowledged`], where `ack` leaves at least one entry; None, and nothing is forgotten, where it is
-    /// within the oldest.
+    /// As [`Ring::pop_acknowledged`], where `ack` leaves at least one entry; None, and nothing is forgotten, where it
+    /// is within the oldest.
     #[inline(always)]
     pub fn pop_some(&mut self, ack: u64) -> Option<Popped> {
         let (block, start) = self.entries.head_block(self.head)?;

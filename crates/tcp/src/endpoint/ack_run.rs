@@ -1,7 +1,7 @@
-//! A run of ACKs, each of which lets full segments go: what a sender with much to send does nearly all the time.
+//! A run of ACKs, each of which lets full segments go: nearly all the work of a sender that has much to send.
 //!
-//! The same steps in the same order as in `fast_path`, `train` and `output`. What stays true from one ACK to the next is
-//! found out once, and what only repeats is left out. A test compares with one call per segment.
+//! The same steps in the same order as in `fast_path`, `train` and `output`. Conditions that stay true from one ACK to
+//! the next are checked once, and steps that only repeat are left out. A test compares with one call per segment.
 
 use super::timer_state::Pending;
 use super::{Arrival, Endpoint, Phase, Rexmit};
@@ -12,7 +12,7 @@ use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
 use units::Time;
 
-/// What of an ACK is written only after the last of several.
+/// The part of an ACK that is written only after the last of several.
 #[derive(Clone, Copy, Default)]
 struct Last {
     at: u64,
@@ -120,7 +120,7 @@ impl Endpoint {
         taken
     }
 
-    /// Writes what only the last ACK of several leaves behind.
+    /// Writes the part that only the last ACK of several leaves behind.
     #[inline(never)]
     fn settle(&mut self, last: &Last) {
         self.now = last.at;

@@ -1,4 +1,4 @@
-//! What `handle_run` takes: a segment without options but timestamps.
+//! The input of `handle_run`: a segment without options but timestamps.
 
 use units::Time;
 

@@ -1,8 +1,8 @@
-//! A run of full segments in order, of which every second is acknowledged: what a receiver of much data does nearly all
-//! the time.
+//! A run of full segments in order, of which every second is acknowledged: nearly all the work of a receiver of much
+//! data.
 //!
-//! The same steps in the same order as in `receive`, `receiver` and `output`. What stays true from one segment to the
-//! next is found out once. A test compares with one call per segment.
+//! The same steps in the same order as in `receive`, `receiver` and `output`. Conditions that stay true from one
+//! segment to the next are checked once. A test compares with one call per segment.
 
 use super::{Arrival, Endpoint, Phase};
 use crate::consts::{ecn, ATO_MIN, MSS_MIN};

@@ -396,10 +396,10 @@ impl Endpoint {
     /// Takes segments that arrive, in the order of time, as far as they are the common case: ACKs at an end that only
     /// sends, or full segments at one that only receives, in order, without loss. Returns how many it took.
     ///
-    /// It is what [`Endpoint::handle_segment`] for each and then [`Endpoint::poll_train`] without a limit until there is
-    /// no more do, at less cost: `send` gets the time, the first segment and the number of each train. It stops before
-    /// a segment that is anything else, or that arrives at or after `until` or [`Endpoint::poll_timeout`], which during
-    /// the call only gets earlier: who reads it after the call has missed nothing.
+    /// Equals [`Endpoint::handle_segment`] for each and then [`Endpoint::poll_train`] without a limit until there is no
+    /// more, at less cost: `send` gets the time, the first segment and the number of each train. It stops before a
+    /// segment that is anything else, or that arrives at or after `until` or [`Endpoint::poll_timeout`]. During the
+    /// call the latter only gets earlier: who reads it afterwards has missed nothing.
     #[inline]
     pub fn handle_run(
         &mut self,
