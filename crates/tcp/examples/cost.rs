@@ -93,6 +93,8 @@ impl Packet {
 #[derive(Default)]
 struct Pipe {
     packets: Vec<Packet>,
+    /// Those before it have arrived.
+    head: usize,
     sacks: VecDeque<[SackBlock; MAX_SACK_BLOCKS]>,
 }
 
@@ -105,10 +107,23 @@ impl Pipe {
         }
     }
 
-    /// Writes packet `index` into `seg`; returns its time.
+    /// Time of the next arrival before `end`.
     #[inline]
-    fn arrival(&mut self, index: usize, seg: &mut Segment) -> u64 {
-        let p = &self.packets[index];
+    fn next(&self, end: u64) -> Option<u64> {
+        self.packets.get(self.head).map(|p| p.at).filter(|&at| at < end)
+    }
+
+    /// Those that have not arrived.
+    #[inline]
+    fn rest(&self) -> impl Iterator<Item = Arrival> + use<'_> {
+        self.packets[self.head..].iter().map(Packet::arrival)
+    }
+
+    /// Writes the next packet into `seg`.
+    #[inline]
+    fn take(&mut self, seg: &mut Segment) {
+        let p = &self.packets[self.head];
+        self.head += 1;
         seg.seq = p.seq;
         seg.ack = p.ack;
         seg.window = p.window;
@@ -120,12 +135,15 @@ impl Pipe {
         if p.sack_count > 0 {
             seg.sacks = self.sacks.pop_front().expect("the blocks of a packet that has some");
         }
-        p.at
     }
 
-    /// Number of the packets that arrive before `end`.
-    fn before(&self, end: u64) -> usize {
-        self.packets.partition_point(|p| p.at < end)
+    /// Forgets those that have arrived, where they are the most.
+    #[inline]
+    fn tidy(&mut self) {
+        if 2 * self.head > self.packets.len() {
+            self.packets.drain(..self.head);
+            self.head = 0;
+        }
     }
 }
 
@@ -174,12 +192,10 @@ fn send_train(now: u64, flow: &mut Flow, seg: &mut Segment, line: &mut Line) {
 #[inline(never)]
 fn senders(flows: &mut [Flow], end: u64, seg: &mut Segment, line: &mut Line) {
     for flow in flows {
-        let count = flow.back.before(end);
-        let mut index = 0;
-        while index < count {
+        while flow.back.next(end).is_some() {
             if !line.single {
-                let arrivals = flow.back.packets[index..count].iter().map(Packet::arrival);
-                index += flow.sender.handle_run(Time(end), arrivals, |at, seg, segments| {
+                let arrivals = flow.back.rest();
+                flow.back.head += flow.sender.handle_run(Time(end), arrivals, |at, seg, segments| {
                     let mut packet = Packet::of(seg);
                     for _ in 0..segments {
                         flow.line_free = flow.line_free.max(at.0) + line.spacing;
@@ -190,21 +206,17 @@ fn senders(flows: &mut [Flow], end: u64, seg: &mut Segment, line: &mut Line) {
                         packet.seq += u64::from(packet.len);
                     }
                 });
-                if index == count {
-                    break;
-                }
             }
-            let at = flow.back.packets[index].at;
+            let Some(at) = flow.back.next(end) else { break };
             send_timers(flow, at, seg, line);
-            flow.back.arrival(index, seg);
+            flow.back.take(seg);
             flow.sender.handle_segment(Time(at), seg);
             if !flow.sender.is_idle() {
                 send_train(at, flow, seg, line);
             }
-            index += 1;
         }
         send_timers(flow, end - 1, seg, line);
-        flow.back.packets.drain(..count);
+        flow.back.tidy();
     }
 }
 
@@ -217,35 +229,30 @@ fn send_timers(flow: &mut Flow, until: u64, seg: &mut Segment, line: &mut Line) 
     }
 }
 
-/// The receiver takes the segments that arrive before `end`.
+/// The receiver takes the segments that arrive before `end`; returns how many.
 #[inline(never)]
 fn receivers(flows: &mut [Flow], end: u64, seg: &mut Segment, line: &Line) -> u64 {
     let mut arrived = 0;
     for flow in flows {
-        let count = flow.forward.before(end);
-        arrived += count as u64;
-        let mut index = 0;
-        while index < count {
+        let before = flow.forward.head;
+        while flow.forward.next(end).is_some() {
             if !line.single {
-                let arrivals = flow.forward.packets[index..count].iter().map(Packet::arrival);
-                index += flow.receiver.handle_run(Time(end), arrivals, |at, seg, _| {
+                let arrivals = flow.forward.rest();
+                flow.forward.head += flow.receiver.handle_run(Time(end), arrivals, |at, seg, _| {
                     flow.back.send(at.0 + line.one_way, seg);
                 });
-                if index == count {
-                    break;
-                }
             }
-            let at = flow.forward.packets[index].at;
+            let Some(at) = flow.forward.next(end) else { break };
             receive_timers(flow, at, seg, line);
-            flow.forward.arrival(index, seg);
+            flow.forward.take(seg);
             flow.receiver.handle_segment(Time(at), seg);
             if !flow.receiver.is_idle() {
                 acknowledge(at, flow, seg, line);
             }
-            index += 1;
         }
         receive_timers(flow, end - 1, seg, line);
-        flow.forward.packets.drain(..count);
+        arrived += (flow.forward.head - before) as u64;
+        flow.forward.tidy();
     }
     arrived
 }
