@@ -54,6 +54,7 @@ impl Endpoint {
             && (rx.ato_ns == 0 || rx.pingpong)
             && rx.compressed == 0
             && self.timers.delack == u64::MAX
+            && self.timers.rto_shift == 0
             && rx.wup == rx.nxt
             && rx.offer() == rx.wnd
     }
@@ -140,7 +141,6 @@ impl Endpoint {
             self.rack.xmit_ns = last.tx_ns;
             self.rack.end_seq = last.end;
         }
-        self.timers.rto_shift = 0;
         self.burst = false;
     }
 
