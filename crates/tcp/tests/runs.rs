@@ -29,14 +29,16 @@ struct Path {
     spacing_ns: u64,
     /// Waiting time for the line beyond which a segment is dropped, ns.
     queue_ns: u64,
+    /// Now and then a segment is late by up to this, ns, and overtaken by others; some arrive twice.
+    jitter_ns: u64,
 }
 
 /// 1 Gbit/s and 8 ms.
-const SHORT: Path = Path { delay_ns: 4_000_000, spacing_ns: 12_000, queue_ns: 6_000_000 };
+const SHORT: Path = Path { delay_ns: 4_000_000, spacing_ns: 12_000, queue_ns: 6_000_000, jitter_ns: 0 };
 /// 100 Mbit/s and 200 ms: timers fall within what is computed at once.
-const LONG: Path = Path { delay_ns: 100_000_000, spacing_ns: 120_000, queue_ns: 100_000_000 };
+const LONG: Path = Path { delay_ns: 100_000_000, spacing_ns: 120_000, queue_ns: 100_000_000, jitter_ns: 0 };
 /// 40 Mbit/s and 20 ms, with a long queue.
-const SLOW: Path = Path { delay_ns: 10_000_000, spacing_ns: 300_000, queue_ns: 400_000_000 };
+const SLOW: Path = Path { delay_ns: 10_000_000, spacing_ns: 300_000, queue_ns: 400_000_000, jitter_ns: 0 };
 
 /// One end, with the segments on their way to it and the time to which its timer is set.
 struct End {
@@ -56,6 +58,7 @@ struct World {
     sent: u64,
     drop: u64,
     path: Path,
+    lottery: u64,
     log: Vec<String>,
 }
 
@@ -68,7 +71,7 @@ impl World {
             end(Endpoint::new_client(case.cfg.clone(), make(), Time::ZERO)),
             end(Endpoint::new_server(case.cfg.clone(), make(), Time::ZERO)),
         ];
-        World { runs, ends, line_free: 0, sent: 0, drop: case.drop, path: case.path, log: vec![] }
+        World { runs, ends, line_free: 0, sent: 0, drop: case.drop, path: case.path, lottery: 1, log: vec![] }
     }
 
     /// A train leaves end `side`.
@@ -88,9 +91,24 @@ impl World {
                 }
             }
             if !lost {
+                at += self.lateness();
                 self.ends[1 - side].arrivals.push((at, segment));
+                if self.path.jitter_ns > 0 && self.lottery.is_multiple_of(997) {
+                    self.ends[1 - side].arrivals.push((at, segment));
+                }
             }
             segment.seq += u64::from(segment.len);
+        }
+    }
+
+    /// Of one segment in 500 on a path with jitter, ns.
+    fn lateness(&mut self) -> u64 {
+        self.lottery =
+            self.lottery.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407) >> 1;
+        if self.path.jitter_ns > 0 && (self.lottery >> 20).is_multiple_of(500) {
+            (self.lottery >> 32) % self.path.jitter_ns
+        } else {
+            0
         }
     }
 
@@ -249,6 +267,8 @@ fn a_run_is_one_call_after_the_other() {
         on(LONG, "timers with loss", "reno", &usual, 2_003, 0),
         on(SLOW, "a short RTO", "reno", &short_rto, 97, 0),
         on(SLOW, "a short RTO of few segments", "reno", &Config { cwnd_clamp: Some(3), ..short_rto.clone() }, 0, 0),
+        on(Path { jitter_ns: 300_000, ..SHORT }, "reordering", "cubic", &usual, 3_001, 0),
+        on(Path { jitter_ns: 5_000_000, ..LONG }, "reordering on a long path", "reno", &Config::default(), 0, 0),
         case("a clamp", "htcp", &Config { cwnd_clamp: Some(200), ..usual.clone() }, 0, 0),
     ] {
         compare(&case);

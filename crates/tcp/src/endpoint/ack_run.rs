@@ -44,8 +44,7 @@ impl Endpoint {
             && !self.cc.has_cong_control()
             && self.tlp_high_seq == 0
             && self.una >= self.retrans_end
-            && !self.rack.dsack_seen
-            && self.rack.reo_wnd_steps == 1
+            && self.rack.keeps_reo_wnd()
             && self.rexmit == Rexmit::None
             && !(self.tlp_probe | self.probe_pending | self.fin_queued | self.nospace)
             // Nothing is owed to the peer, and a header changes nothing at the receiving half.
@@ -91,6 +90,7 @@ impl Endpoint {
             if !plain || a.at >= until || a.at.0 >= self.timers.wake {
                 break;
             }
+            debug_assert!(a.at.0 >= self.now.max(last.at), "time goes back");
             let Some((room, popped)) = self.take_ack(&a) else { break };
             taken += 1;
             last = Last { at: a.at.0, ts_val: a.ts_val, ts_ecr: a.ts_ecr, tx_ns: popped.last_tx_ns, end: popped.end };

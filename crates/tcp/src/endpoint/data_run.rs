@@ -64,6 +64,7 @@ impl Endpoint {
             if !plain || a.at >= until || a.at.0 >= wake {
                 break;
             }
+            debug_assert!(a.at.0 >= self.now.max(last_ns), "time goes back");
             taken += 1;
             if self.timestamps && a.seq <= wup {
                 ts_recent = a.ts_val;

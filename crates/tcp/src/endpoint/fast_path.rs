@@ -22,8 +22,7 @@ impl Endpoint {
             && s.sacked_out | s.lost_out | s.retrans_out == 0
             && self.tlp_high_seq == 0
             && self.una >= self.retrans_end
-            && !self.rack.dsack_seen
-            && self.rack.reo_wnd_steps == 1
+            && self.rack.keeps_reo_wnd()
             && !self.cc.has_cong_control()
     }
 

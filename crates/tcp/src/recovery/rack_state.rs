@@ -51,6 +51,12 @@ impl Default for Rack {
 }
 
 impl Rack {
+    /// Returns whether an ACK that reports no duplicate leaves the reordering window as it is (`rack_adjust_reo_wnd`).
+    #[inline]
+    pub fn keeps_reo_wnd(&self) -> bool {
+        !self.dsack_seen && (self.reo_wnd_steps == 1 || self.reo_wnd_persist != 0)
+    }
+
     /// Returns whether something sent at `tx_ns`, ending at `end`, was sent before the most recent one delivered.
     #[inline]
     pub fn sent_before(&self, tx_ns: u64, end: u64) -> bool {
