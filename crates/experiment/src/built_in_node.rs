@@ -81,7 +81,7 @@ impl<T: Transport> Node<T> for BuiltInNode {
     fn stop(&mut self, now: Time) {
         each!(self, node => Node::<T>::stop(&mut **node, now))
     }
-    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
+    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) -> bool {
         each!(self, node => node.handle_arrival(now, flow, side, ends))
     }
     fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {

@@ -27,6 +27,12 @@ impl<U> FramedStream<U> {
         end.bytes_unsent() + (self.end - self.written) < unsent_bytes
     }
 
+    /// Returns true if there are bytes that TCP has not taken.
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.written != self.end
+    }
+
     /// Adds a unit of `bytes` behind the others.
     pub fn push(&mut self, bytes: u64, unit: U) {
         self.end += bytes;
@@ -36,7 +42,7 @@ impl<U> FramedStream<U> {
     /// Hands the units to TCP as far as it takes them; returns true if it took any.
     #[inline]
     pub fn write(&mut self, now: Time, end: &mut impl Transport) -> bool {
-        if self.written == self.end {
+        if !self.waits() {
             return false;
         }
         let taken = end.write(now, self.end - self.written);

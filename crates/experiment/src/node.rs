@@ -73,8 +73,9 @@ pub trait Node<T: Transport> {
     fn start(&mut self, now: Time, ends: &mut Ends<'_, T>);
     /// It begins nothing new.
     fn stop(&mut self, now: Time);
-    /// Something came to an end that it drives: data, room to send, a connection.
-    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>);
+    /// Something came to an end that it drives: data, room to send, a connection. Returns true if `poll_*` or
+    /// [`Node::done_at`] may have something new, which most arrivals do not bring.
+    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) -> bool;
     /// An end that it drives has sent its data: there may be room.
     fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>);
     /// The timer of a transport that it drives fired: a connection may have been given up.

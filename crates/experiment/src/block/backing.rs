@@ -51,6 +51,8 @@ pub struct Backing {
     finished: VecDeque<Finished>,
     /// First block and number on each disk; kept to spare its allocation.
     parts: Vec<(u64, u64)>,
+    /// Earliest end of an operation, which is asked for at every PDU.
+    next: Time,
 }
 
 impl Backing {
@@ -70,7 +72,7 @@ impl Backing {
     fn new(disks: Vec<Disk>, stripe_blocks: u64, blocks: u64) -> Backing {
         let parts = vec![(0, 0); disks.len()];
         let (slots, free, syncing, finished) = Default::default();
-        Backing { disks, stripe_blocks, blocks, slots, free, syncing, finished, parts }
+        Backing { disks, stripe_blocks, blocks, slots, free, syncing, finished, parts, next: Time::NEVER }
     }
 
     /// Blocks of the unit.
@@ -104,6 +106,7 @@ impl Backing {
         if self.slots[index].left == 0 {
             self.part_done(now, index);
         }
+        self.update_next();
     }
 
     /// Hands each disk its part, which is in one piece; returns how many have one.
@@ -161,13 +164,25 @@ impl Backing {
     }
 
     /// Returns the earliest end of an operation.
+    #[inline]
     pub fn poll_timeout(&self) -> Time {
+        self.next
+    }
+
+    fn update_next(&mut self) {
         let disks = self.disks.iter().filter_map(Disk::poll_timeout);
-        disks.chain(self.syncing.iter().map(|&(until, _)| until)).min().unwrap_or(Time::NEVER)
+        self.next = disks.chain(self.syncing.iter().map(|&(until, _)| until)).min().unwrap_or(Time::NEVER);
     }
 
     /// Completes the work that is done by `now`.
+    #[inline]
     pub fn handle_timeout(&mut self, now: Time) {
+        if self.next <= now {
+            self.complete(now);
+        }
+    }
+
+    fn complete(&mut self, now: Time) {
         for at in 0..self.disks.len() {
             self.disks[at].handle_timeout(now);
             while let Some(completion) = self.disks[at].poll_completion() {
@@ -183,6 +198,7 @@ impl Backing {
             let (_, index) = self.syncing.remove(at);
             self.part_done(now, index);
         }
+        self.update_next();
     }
 
     /// The next operation that is over.

@@ -112,7 +112,7 @@ impl<P: Ports> Gateways<P> {
     fn fill<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
         let flow = self.first + index;
         let connection = &mut self.connections[index];
-        if connection.phase[side as usize] == Phase::Open {
+        if connection.phase[side as usize] == Phase::Open && !connection.staged[side as usize].is_empty() {
             while connection.streams[side as usize].has_room(ends.end(flow, side), self.unsent_bytes[side as usize]) {
                 let Some((number, carried)) = connection.staged[side as usize].pop_front() else { break };
                 let pair = &mut self.pairs[number];
@@ -127,10 +127,24 @@ impl<P: Ports> Gateways<P> {
     }
 
     /// Reads what came whole to the gateway at `side`, as far as the links to its ports take frames.
+    #[inline]
     fn deliver<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
+        let received = ends.end(self.first + index, side).bytes_received();
+        if self.connections[index].streams[side.other() as usize].peek(received).is_some() {
+            self.deliver_units(now, index, side, received, ends);
+        }
+    }
+
+    fn deliver_units<T: Transport>(
+        &mut self,
+        now: Time,
+        index: usize,
+        side: Side,
+        received: u64,
+        ends: &mut Ends<'_, T>,
+    ) {
         let connection = &mut self.connections[index];
         let flow = self.first + index;
-        let received = ends.end(flow, side).bytes_received();
         let (mut bytes, mut opened) = (0, false);
         while let Some(unit) = connection.streams[side.other() as usize].peek(received) {
             if matches!(unit, Unit::Frame(number, carried) if !self.pairs[*number].has_room(side, &carried.frame)) {
@@ -197,7 +211,7 @@ impl<T: Transport, P: Ports> Node<T> for Gateways<P> {
         }
     }
 
-    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
+    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) -> bool {
         let index = flow - self.first;
         let connection = &mut self.connections[index];
         let phase = &mut connection.phase[side as usize];
@@ -208,6 +222,7 @@ impl<T: Transport, P: Ports> Node<T> for Gateways<P> {
         self.fill(now, index, side, ends);
         self.deliver(now, index, side, ends);
         self.advance(now, ends);
+        !self.pumps.is_empty() || self.agenda.poll_timeout() < self.armed || self.done_at.is_some()
     }
 
     fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {

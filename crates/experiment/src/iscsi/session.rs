@@ -179,8 +179,9 @@ impl Session {
             Side::Receiver => {
                 let Some(id) = connection.id else { return false };
                 let received = ends.end(flow, Side::Receiver).bytes_received();
-                while self.target.takes_input(id) {
-                    let Some(pdu) = connection.streams[Side::Sender as usize].pop(received) else { break };
+                let stream = &mut connection.streams[Side::Sender as usize];
+                while stream.peek(received).is_some() && self.target.takes_input(id) {
+                    let Some(pdu) = stream.pop(received) else { break };
                     self.target.handle_pdu(now, id, pdu);
                     any = true;
                 }
@@ -318,9 +319,18 @@ impl Session {
     }
 
     /// Hands PDUs of an end of a connection to TCP as long as there are some and there is room.
+    #[inline]
     fn fill<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
-        let connection = &mut self.connections[index];
+        let connection = &self.connections[index];
+        let stream = &connection.streams[side as usize];
         let end = ends.end(self.first + index, side);
+        if stream.waits() || connection.wants[side as usize] && stream.has_room(end, UNSENT_BYTES) {
+            self.fill_stream(now, index, side, end);
+        }
+    }
+
+    fn fill_stream<T: Transport>(&mut self, now: Time, index: usize, side: Side, end: &mut T) {
+        let connection = &mut self.connections[index];
         let stream = &mut connection.streams[side as usize];
         while connection.wants[side as usize] && stream.has_room(end, UNSENT_BYTES) {
             let out = match side {
@@ -361,13 +371,14 @@ impl<T: Transport> Node<T> for Session {
         self.note_end(now);
     }
 
-    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
+    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) -> bool {
         let index = flow - self.first;
         // Sending makes room for the target to receive.
         self.fill(now, index, side, ends);
         if self.connect(now, index, side, ends) | self.deliver(now, index, side, ends) {
             self.advance(now, ends);
         }
+        self.moved || !self.pumps.is_empty()
     }
 
     fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {

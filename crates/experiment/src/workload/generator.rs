@@ -23,6 +23,8 @@ pub struct Frames {
     base: Time,
     /// Frames since `base`. Range: u64.
     sent: u64,
+    /// Time of the next one: it is looked at more often than it changes.
+    due: Time,
 }
 
 /// Writes of a trace.
@@ -36,7 +38,7 @@ pub struct Trace {
 impl Generator {
     /// Frames of `size` at `rate`.
     pub fn frames(size: Size, rate: Rate) -> Generator {
-        Generator::Frames(Frames { size, rate, base: Time::ZERO, sent: 0 })
+        Generator::Frames(Frames { size, rate, base: Time::ZERO, sent: 0, due: Time::ZERO })
     }
 
     /// The writes of `replay`, each with `header` bytes more.
@@ -69,7 +71,7 @@ impl Generator {
     #[inline]
     pub fn peek(&self) -> Option<Due> {
         match self {
-            Generator::Frames(frames) => Some(Due { at: frames.due(), bytes: frames.size.0 }),
+            Generator::Frames(frames) => Some(Due { at: frames.due, bytes: frames.size.0 }),
             Generator::Trace(trace) => trace.next,
             Generator::RandomWrites(drawn) => Some(drawn.peek()),
         }
@@ -79,7 +81,7 @@ impl Generator {
     #[inline]
     pub fn advance(&mut self) {
         match self {
-            Generator::Frames(frames) => frames.sent += 1,
+            Generator::Frames(frames) => frames.advance(),
             Generator::Trace(trace) => trace.advance(),
             Generator::RandomWrites(drawn) => drawn.advance(),
         }
@@ -88,11 +90,15 @@ impl Generator {
 
 impl Frames {
     fn restart(&mut self, now: Time) {
-        self.base = now;
-        self.sent = 0;
+        (self.base, self.sent, self.due) = (now, 0, now);
     }
 
-    fn due(&self) -> Time {
+    fn advance(&mut self) {
+        self.sent += 1;
+        self.due = self.next_due();
+    }
+
+    fn next_due(&self) -> Time {
         // From the series' start, so that no rounding error adds up. u128: sent * 2^16 B * 8e9 passes u64 after 35,000
         // frames.
         let bits_ns = u128::from(self.sent) * u128::from(self.size.0) * 8 * u128::from(NS_PER_S);

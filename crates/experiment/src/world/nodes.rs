@@ -41,10 +41,12 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         of: &mut Connections<M::Transport>,
         net: &mut Network<Packet>,
     ) {
-        self.all[number.index()].handle_arrival(now, index, side, &mut of.ends());
+        let has_news = self.all[number.index()].handle_arrival(now, index, side, &mut of.ends());
         // Acknowledgments, whether the node has something to send or not.
         of.pump(now, index, side, net);
-        self.settle(now, number, of, net);
+        if has_news {
+            self.settle(now, number, of, net);
+        }
     }
 
     /// The timer of an end of connection `index` of node `number` fired, and the transport knows.

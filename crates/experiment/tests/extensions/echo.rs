@@ -61,12 +61,13 @@ impl<T: Transport> Node<T> for FarEnd {
     fn stop(&mut self, _now: Time) {
         self.application.stopped = true;
     }
-    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
+    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) -> bool {
         let end = ends.end(flow, side);
         let received = end.bytes_received();
         self.application.handle_delivered(now, received, end);
         self.answered.set(self.application.answered);
         self.pumps.push((flow, side));
+        true
     }
     fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
         self.application.flush(now, ends.end(flow, side));

@@ -33,8 +33,9 @@ impl<T: Transport> Node<T> for Proxy {
         self.pumps.push((1, Side::Sender));
     }
     fn stop(&mut self, _now: Time) {}
-    fn handle_arrival(&mut self, now: Time, _flow: usize, _side: Side, ends: &mut Ends<'_, T>) {
+    fn handle_arrival(&mut self, now: Time, _flow: usize, _side: Side, ends: &mut Ends<'_, T>) -> bool {
         self.forward(now, ends);
+        !self.pumps.is_empty()
     }
     fn handle_sent(&mut self, now: Time, _flow: usize, _side: Side, ends: &mut Ends<'_, T>) {
         self.forward(now, ends);

@@ -177,7 +177,9 @@ impl<T: Transport> Node<T> for Nobody {
     }
     fn start(&mut self, _now: Time, _ends: &mut Ends<'_, T>) {}
     fn stop(&mut self, _now: Time) {}
-    fn handle_arrival(&mut self, _now: Time, _flow: usize, _side: Side, _ends: &mut Ends<'_, T>) {}
+    fn handle_arrival(&mut self, _now: Time, _flow: usize, _side: Side, _ends: &mut Ends<'_, T>) -> bool {
+        false
+    }
     fn handle_sent(&mut self, _now: Time, _flow: usize, _side: Side, _ends: &mut Ends<'_, T>) {}
     fn poll_pump(&mut self) -> Option<(usize, Side)> {
         None

@@ -42,8 +42,13 @@ pub(super) struct Direction<F> {
     free_at: (u64, u128),
     /// Begin of the wait for a credit.
     stalled_since: Option<u64>,
+    /// Time of the next event, ns; [`NEVER`]: none. Kept, since it is asked for far more often than it changes.
+    next: u64,
     pub counters: Counters,
 }
+
+/// A time that does not come, ns.
+const NEVER: u64 = u64::MAX;
 
 impl<F> Direction<F> {
     pub fn new(settings: Settings) -> Direction<F> {
@@ -57,10 +62,12 @@ impl<F> Direction<F> {
             filled: 0,
             free_at: (0, 0),
             stalled_since: None,
+            next: NEVER,
             counters: Counters::default(),
         }
     }
 
+    #[inline]
     pub fn has_room(&self) -> bool {
         self.waiting.len() < self.settings.queue_frames
     }
@@ -74,6 +81,7 @@ impl<F> Direction<F> {
         self.waiting.push_back((frame, content_bytes));
         self.start(now_ns);
         self.counters.waiting_max = self.counters.waiting_max.max(self.waiting.len());
+        self.update_next();
     }
 
     /// The receiver has emptied a buffer: R_RDY travels in the fill words between frames and takes no time of theirs.
@@ -82,36 +90,51 @@ impl<F> Direction<F> {
         if self.filled > 0 {
             self.filled -= 1;
             self.returning.push_back(now_ns + self.settings.delay_ns);
+            self.update_next();
         }
     }
 
+    #[inline]
     pub fn pop(&mut self) -> Option<F> {
         self.arrived.pop_front()
     }
 
     /// Time of the next event.
+    #[inline]
     pub fn next(&self) -> Option<u64> {
+        (self.next != NEVER).then_some(self.next)
+    }
+
+    #[inline]
+    fn update_next(&mut self) {
         // Without a credit the line's end is an event as well, once: a stall begins.
         let looks = self.credits > 0 || self.stalled_since.is_none();
-        let send = (!self.waiting.is_empty() && looks).then_some(self.free_at.0);
-        let arrival = self.flying.front().map(|(at, _)| *at);
-        [send, arrival, self.returning.front().copied()].into_iter().flatten().min()
+        let send = if !self.waiting.is_empty() && looks { self.free_at.0 } else { NEVER };
+        let arrival = self.flying.front().map_or(NEVER, |(at, _)| *at);
+        let credit = self.returning.front().copied().unwrap_or(NEVER);
+        self.next = send.min(arrival).min(credit);
     }
 
     /// Does all that is due, each at its own time.
+    #[inline]
     pub fn advance(&mut self, now_ns: u64) {
-        while let Some(at) = self.next().filter(|at| *at <= now_ns) {
-            while self.returning.front().is_some_and(|due| *due <= at) {
-                self.returning.pop_front();
-                self.credits += 1;
-            }
-            while self.flying.front().is_some_and(|(due, _)| *due <= at) {
-                let Some((_, frame)) = self.flying.pop_front() else { break };
-                self.filled += 1;
-                self.arrived.push_back(frame);
-            }
-            self.start(at);
+        while self.next <= now_ns && self.next != NEVER {
+            self.step(self.next);
+            self.update_next();
         }
+    }
+
+    fn step(&mut self, at: u64) {
+        while self.returning.front().is_some_and(|due| *due <= at) {
+            self.returning.pop_front();
+            self.credits += 1;
+        }
+        while self.flying.front().is_some_and(|(due, _)| *due <= at) {
+            let Some((_, frame)) = self.flying.pop_front() else { break };
+            self.filled += 1;
+            self.arrived.push_back(frame);
+        }
+        self.start(at);
     }
 
     /// Sends the next frame if the line is free and the receiver has room.
@@ -126,11 +149,10 @@ impl<F> Direction<F> {
         }
         self.credits -= 1;
         let bytes = (content_bytes + LINE_OVERHEAD_BYTES) as u128;
-        let rate = u128::from(self.settings.rate.0);
         // Frames that follow each other keep the fraction, so that the rate holds over any number of them.
         let fraction = if self.free_at.0 == now_ns { self.free_at.1 } else { 0 };
         let sum = bytes * BIT_NS_PER_BYTE + fraction;
-        let (time_ns, fraction) = ((sum / rate) as u64, sum % rate);
+        let (time_ns, fraction) = divided(sum, self.settings.rate.0);
         self.free_at = (now_ns + time_ns, fraction);
         self.counters.frames += 1;
         self.counters.content_bytes += content_bytes as u64;
@@ -145,5 +167,14 @@ impl<F> Direction<F> {
             self.counters.credit_stalls += 1;
             self.stalled_since = Some(now_ns);
         }
+    }
+}
+
+/// Quotient and remainder. A processor divides 64 bits at once, which the longest frame needs 45 of.
+#[inline]
+fn divided(sum: u128, rate: u64) -> (u64, u128) {
+    match u64::try_from(sum) {
+        Ok(sum) => (sum / rate, u128::from(sum % rate)),
+        Err(_) => ((sum / u128::from(rate)) as u64, sum % u128::from(rate)),
     }
 }

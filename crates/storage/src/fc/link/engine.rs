@@ -71,22 +71,26 @@ impl<F> Link<F> {
     }
 
     /// Does what is due at `now_ns`.
+    #[inline]
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.from_a.advance(now_ns);
         self.from_b.advance(now_ns);
     }
 
     /// Time of the next event, ns; None when nothing moves without an input.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<u64> {
         [self.from_a.next(), self.from_b.next()].into_iter().flatten().min()
     }
 
     /// The next frame that arrived at an end. Its buffer stays filled until [`Link::handle_release`].
+    #[inline]
     pub fn poll_frame(&mut self, at: End) -> Option<F> {
         self.from(at.other()).pop()
     }
 
     /// True when an end takes a further frame.
+    #[inline]
     pub fn has_room(&self, from: End) -> bool {
         self.of(from).has_room()
     }
@@ -101,6 +105,7 @@ impl<F> Link<F> {
         self.of(from).counters
     }
 
+    #[inline]
     fn of(&self, end: End) -> &Direction<F> {
         match end {
             End::A => &self.from_a,
@@ -108,6 +113,7 @@ impl<F> Link<F> {
         }
     }
 
+    #[inline]
     fn from(&mut self, end: End) -> &mut Direction<F> {
         match end {
             End::A => &mut self.from_a,
