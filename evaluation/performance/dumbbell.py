@@ -50,6 +50,8 @@ class Dumbbell:
     """Most that a packet is late on its access link, at random, data and ACKs alike; none overtakes another."""
     transport: dict[str, Any] = field(default_factory=dict)
     """Deviations from `TRANSPORT`."""
+    session: dict[str, Any] | None = None
+    """Each flow carries an iSCSI session, of which these are the deviations from `SESSION`; none: bulk data."""
 
     @property
     def product_packets(self) -> int:
@@ -65,6 +67,40 @@ class Dumbbell:
 TRANSPORT: dict[str, Any] = {**defaults.TRANSPORT, "mtu_bytes": PACKET_BYTES, "sack_compression": False}
 """An endpoint's defaults, which are Linux's; but an ACK for each segment that is out of order, as the receivers of ns-2
 and ns-3 send it."""
+
+SESSION: dict[str, Any] = {
+    "kind": "iscsi",
+    "queue_depth": 32,
+    "initial_r2t": True,
+    "immediate_data": True,
+    "max_burst_bytes": 256 << 10,
+    "first_burst_bytes": 64 << 10,
+    "initiator_max_recv_bytes": 8 << 10,
+    "target_max_recv_bytes": 8 << 10,
+    "max_outstanding_r2t": 1,
+    "header_digest": False,
+    "data_digest": False,
+    "command_window": 128,
+    "allegiance": "round_robin",
+    "disk": {
+        "model": "cheetah-9lp",
+        "drive": None,
+        "scheduler": None,
+        "count": 8,
+        "stripe_bytes": 64 << 10,
+        "size_bytes": 1 << 40,
+    },
+    "source": {
+        "kind": "mix",
+        "reads_e6": 500_000,
+        "request_bytes": 64 << 10,
+        "random": True,
+        "think_ns": 0,
+        "requests": None,
+        "span_bytes": None,
+    },
+}
+"""A session's defaults (RFC 7143), and those of a volume in a scenario, on as many drives as the iSCSI paper's."""
 
 DEEP_QUEUE = {"kind": "drop_tail", "limit_bytes": None, "limit_packets": 10_000_000}
 """Queue of every link but the bottleneck: it never drops."""
@@ -83,7 +119,8 @@ def run_spec(bell: Dumbbell) -> dict[str, Any]:
         loss = {"kind": "independent", "probability_e12": bell.loss_e12}
     links = [
         link("left->right", 0, 1, bell.rate_bps, middle_ns, bottleneck_queue, loss),
-        link("right->left", 1, 0, bell.rate_bps, middle_ns),
+        # Sessions read as well: their data goes both ways.
+        link("right->left", 1, 0, bell.rate_bps, middle_ns, bottleneck_queue if bell.session is not None else None),
     ]
     access_bps = ACCESS_FACTOR * bell.rate_bps
     flows = []
@@ -105,7 +142,10 @@ def run_spec(bell: Dumbbell) -> dict[str, Any]:
             TRANSPORT | {"congestion_control": bell.congestion_control, "parameters": bell.parameters} | bell.transport
         )
         transport["window_bytes"] = bell.window_bytes
-        flows.append(flow(index, source, first, transport, index * bell.stagger_ns))
+        made = flow(index, source, first, transport, index * bell.stagger_ns)
+        if bell.session is not None:
+            made["workload"] = SESSION | bell.session
+        flows.append(made)
     return {
         "seed": bell.seed,
         "duration_ns": bell.duration_ns,

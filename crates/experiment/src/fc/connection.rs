@@ -43,6 +43,8 @@ pub struct Connection {
     pub phase: [Phase; 2],
     /// By side: frames in their ports' buffers, with their pairs, in the order of their arrival.
     pub staged: [VecDeque<(usize, Carried)>; 2],
+    /// By side: true if the next frame that came whole waits for room at its port.
+    pub blocked: [bool; 2],
     /// Frames of its pairs.
     pub counters: FcCounters,
 }
@@ -58,6 +60,7 @@ impl Connection {
             streams: Default::default(),
             phase: Default::default(),
             staged: Default::default(),
+            blocked: Default::default(),
             counters: FcCounters::new(from),
         }
     }

@@ -80,19 +80,20 @@ impl<P: Ports> Gateways<P> {
     fn work<T: Transport>(&mut self, now: Time, number: usize, ends: &mut Ends<'_, T>) {
         let pair = &mut self.pairs[number];
         let index = pair.connection();
-        let connection = &mut self.connections[index];
+        let Connection { counters, staged, .. } = &mut self.connections[index];
         let flow = self.first + index;
-        pair.work(now, &mut connection.counters, |side, frame| ends.capture_frame(now, flow, side, frame));
-        for side in SIDES {
-            while let Some(carried) = pair.poll_at_gateway(side) {
-                connection.staged[side as usize].push_back((number, Carried { entered: now, ..carried }));
-            }
-        }
+        let arrived = |side, frame: &_| ends.capture_frame(now, flow, side, frame);
+        let at_gateway = |side, carried| {
+            staged[side as usize].push_back((number, Carried { entered: now, ..carried }));
+        };
+        pair.work(now, counters, arrived, at_gateway);
         self.agenda.set(number, pair.poll_timeout());
         for side in SIDES {
             self.fill(now, index, side, ends);
             // The port's link may take frames again.
-            self.deliver(now, index, side, ends);
+            if self.connections[index].blocked[side as usize] {
+                self.deliver(now, index, side, ends);
+            }
         }
         self.note_end(now, number);
     }
@@ -109,10 +110,18 @@ impl<P: Ports> Gateways<P> {
     }
 
     /// Hands frames at the gateway at `side` to TCP as long as there is room, and returns their ports' credits.
+    #[inline]
     fn fill<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
+        let connection = &self.connections[index];
+        if connection.streams[side as usize].waits() || !connection.staged[side as usize].is_empty() {
+            self.fill_stream(now, index, side, ends);
+        }
+    }
+
+    fn fill_stream<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
         let flow = self.first + index;
         let connection = &mut self.connections[index];
-        if connection.phase[side as usize] == Phase::Open && !connection.staged[side as usize].is_empty() {
+        if connection.phase[side as usize] == Phase::Open {
             while connection.streams[side as usize].has_room(ends.end(flow, side), self.unsent_bytes[side as usize]) {
                 let Some((number, carried)) = connection.staged[side as usize].pop_front() else { break };
                 let pair = &mut self.pairs[number];
@@ -146,8 +155,10 @@ impl<P: Ports> Gateways<P> {
         let connection = &mut self.connections[index];
         let flow = self.first + index;
         let (mut bytes, mut opened) = (0, false);
+        connection.blocked[side as usize] = false;
         while let Some(unit) = connection.streams[side.other() as usize].peek(received) {
             if matches!(unit, Unit::Frame(number, carried) if !self.pairs[*number].has_room(side, &carried.frame)) {
+                connection.blocked[side as usize] = true;
                 break;
             }
             bytes += connection.length(unit);

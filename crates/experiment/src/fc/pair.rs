@@ -7,7 +7,6 @@ use crate::fcp_counters::FcpCounters;
 use crate::node::NodeCounters;
 use crate::side::Side;
 use crate::workload::Generator;
-use std::collections::VecDeque;
 use storage::fc::generator::load_header;
 use storage::fc::link::Link;
 use units::Time;
@@ -20,8 +19,6 @@ pub struct Pair {
     connection: usize,
     /// By side: the link between N_Port and gateway.
     links: [Link<Carried>; 2],
-    /// By side: frames for the other port, in this one's buffers at the gateway.
-    outbound: [VecDeque<Carried>; 2],
     /// By side: addresses of the ports.
     addresses: [FcId; 2],
     generator: Generator,
@@ -41,7 +38,6 @@ impl Pair {
         Pair {
             connection,
             links,
-            outbound: Default::default(),
             addresses,
             generator,
             generated: 0,
@@ -104,7 +100,13 @@ impl Ports for Pair {
         self.links.iter().filter_map(Link::poll_timeout).map(Time).fold(due, Time::min)
     }
 
-    fn work(&mut self, now: Time, counters: &mut FcCounters, mut arrived: impl FnMut(Side, &Frame)) {
+    fn work(
+        &mut self,
+        now: Time,
+        counters: &mut FcCounters,
+        mut arrived: impl FnMut(Side, &Frame),
+        mut at_gateway: impl FnMut(Side, Carried),
+    ) {
         self.links.iter_mut().for_each(|link| link.handle_timeout(now.0));
         self.generate(now, counters);
         for (side, link) in [Side::Sender, Side::Receiver].into_iter().zip(&mut self.links) {
@@ -117,13 +119,9 @@ impl Ports for Pair {
             }
             while let Some(carried) = link.poll_frame(GATEWAY) {
                 arrived(side, &carried.frame);
-                self.outbound[side as usize].push_back(carried);
+                at_gateway(side, carried);
             }
         }
-    }
-
-    fn poll_at_gateway(&mut self, side: Side) -> Option<Carried> {
-        self.outbound[side as usize].pop_front()
     }
 
     fn release(&mut self, now: Time, side: Side) {

@@ -21,11 +21,15 @@ pub trait Ports {
     /// Returns the time of the next call of [`Ports::work`].
     fn poll_timeout(&self) -> Time;
     /// Does what is due by `now` at ports and links, and counts the frames that ports send and receive. `arrived` gets
-    /// the frames that come to either end of the port's link at a side.
-    fn work(&mut self, now: Time, counters: &mut FcCounters, arrived: impl FnMut(Side, &Frame));
-    /// The next frame that has come to the gateway at `side` for the other port; it stays in its port's buffer there
-    /// until [`Ports::release`].
-    fn poll_at_gateway(&mut self, side: Side) -> Option<Carried>;
+    /// the frames that come to either end of the port's link at a side; `at_gateway` takes those that come to the
+    /// gateway at a side for the other port, which stay in their port's buffers there until [`Ports::release`].
+    fn work(
+        &mut self,
+        now: Time,
+        counters: &mut FcCounters,
+        arrived: impl FnMut(Side, &Frame),
+        at_gateway: impl FnMut(Side, Carried),
+    );
     /// The buffer of a frame at the gateway at `side` is free: the port has a credit more.
     fn release(&mut self, now: Time, side: Side);
     /// Returns true if the gateway at `side` has room for a frame that came over the connection.

@@ -81,7 +81,13 @@ impl Ports for FcpPair {
         self.ends.iter().map(End::poll_timeout).fold(own, Time::min)
     }
 
-    fn work(&mut self, now: Time, counters: &mut FcCounters, mut arrived: impl FnMut(Side, &Frame)) {
+    fn work(
+        &mut self,
+        now: Time,
+        counters: &mut FcCounters,
+        mut arrived: impl FnMut(Side, &Frame),
+        mut at_gateway: impl FnMut(Side, Carried),
+    ) {
         self.roused = Time::NEVER;
         loop {
             let [initiator, target] = &mut self.ends;
@@ -91,13 +97,12 @@ impl Ports for FcpPair {
             moved |= self.perform(now);
             moved |= self.host.advance(now, &mut self.ends[Side::Sender as usize].port);
             if !moved {
-                return;
+                break;
             }
         }
-    }
-
-    fn poll_at_gateway(&mut self, side: Side) -> Option<Carried> {
-        self.ends[side as usize].outbound.pop_front()
+        for (side, end) in [Side::Sender, Side::Receiver].into_iter().zip(&mut self.ends) {
+            end.outbound.drain(..).for_each(|carried| at_gateway(side, carried));
+        }
     }
 
     fn release(&mut self, now: Time, side: Side) {

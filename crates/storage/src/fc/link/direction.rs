@@ -28,11 +28,13 @@ pub struct Counters {
 #[derive(Clone, Debug)]
 pub(super) struct Direction<F> {
     settings: Settings,
-    /// Frames that wait, with the bytes of their content.
-    waiting: VecDeque<(F, usize)>,
-    /// Frames on the line with the time of their arrival.
-    flying: VecDeque<(u64, F)>,
-    arrived: VecDeque<F>,
+    /// Frames that have arrived, are on the line, and wait, in this order, with the bytes of their content: a frame
+    /// stays in its place until the receiver takes it.
+    frames: VecDeque<(F, usize)>,
+    /// Frames that have arrived.
+    arrived: usize,
+    /// Times of arrival of the frames on the line.
+    flying: VecDeque<u64>,
     /// Times at which credits come back.
     returning: VecDeque<u64>,
     credits: u16,
@@ -54,9 +56,9 @@ impl<F> Direction<F> {
     pub fn new(settings: Settings) -> Direction<F> {
         Direction {
             settings,
-            waiting: VecDeque::new(),
+            frames: VecDeque::new(),
+            arrived: 0,
             flying: VecDeque::new(),
-            arrived: VecDeque::new(),
             returning: VecDeque::new(),
             credits: settings.credits,
             filled: 0,
@@ -69,7 +71,13 @@ impl<F> Direction<F> {
 
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.waiting.len() < self.settings.queue_frames
+        self.waiting() < self.settings.queue_frames
+    }
+
+    /// Frames that wait.
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.frames.len() - self.arrived - self.flying.len()
     }
 
     pub fn credits(&self) -> u16 {
@@ -78,9 +86,9 @@ impl<F> Direction<F> {
 
     /// Takes a frame to send; the caller looked for room.
     pub fn push(&mut self, frame: F, content_bytes: usize, now_ns: u64) {
-        self.waiting.push_back((frame, content_bytes));
+        self.frames.push_back((frame, content_bytes));
         self.start(now_ns);
-        self.counters.waiting_max = self.counters.waiting_max.max(self.waiting.len());
+        self.counters.waiting_max = self.counters.waiting_max.max(self.waiting());
         self.update_next();
     }
 
@@ -96,7 +104,8 @@ impl<F> Direction<F> {
 
     #[inline]
     pub fn pop(&mut self) -> Option<F> {
-        self.arrived.pop_front()
+        self.arrived = self.arrived.checked_sub(1)?;
+        self.frames.pop_front().map(|(frame, _)| frame)
     }
 
     /// Time of the next event.
@@ -109,8 +118,8 @@ impl<F> Direction<F> {
     fn update_next(&mut self) {
         // Without a credit the line's end is an event as well, once: a stall begins.
         let looks = self.credits > 0 || self.stalled_since.is_none();
-        let send = if !self.waiting.is_empty() && looks { self.free_at.0 } else { NEVER };
-        let arrival = self.flying.front().map_or(NEVER, |(at, _)| *at);
+        let send = if self.waiting() > 0 && looks { self.free_at.0 } else { NEVER };
+        let arrival = self.flying.front().copied().unwrap_or(NEVER);
         let credit = self.returning.front().copied().unwrap_or(NEVER);
         self.next = send.min(arrival).min(credit);
     }
@@ -129,10 +138,10 @@ impl<F> Direction<F> {
             self.returning.pop_front();
             self.credits += 1;
         }
-        while self.flying.front().is_some_and(|(due, _)| *due <= at) {
-            let Some((_, frame)) = self.flying.pop_front() else { break };
+        while self.flying.front().is_some_and(|due| *due <= at) {
+            self.flying.pop_front();
             self.filled += 1;
-            self.arrived.push_back(frame);
+            self.arrived += 1;
         }
         self.start(at);
     }
@@ -143,7 +152,7 @@ impl<F> Direction<F> {
         if now_ns < self.free_at.0 || self.credits == 0 {
             return;
         }
-        let Some((frame, content_bytes)) = self.waiting.pop_front() else { return };
+        let Some(&(_, content_bytes)) = self.frames.get(self.arrived + self.flying.len()) else { return };
         if let Some(since) = self.stalled_since.take() {
             self.counters.stalled_ns += now_ns - since;
         }
@@ -157,12 +166,12 @@ impl<F> Direction<F> {
         self.counters.frames += 1;
         self.counters.content_bytes += content_bytes as u64;
         self.counters.busy_ns += time_ns;
-        self.flying.push_back((self.free_at.0 + self.settings.delay_ns, frame));
+        self.flying.push_back(self.free_at.0 + self.settings.delay_ns);
     }
 
     /// A frame that could go but for a credit begins to wait.
     fn note_stall(&mut self, now_ns: u64) {
-        let stalled = !self.waiting.is_empty() && self.credits == 0 && now_ns >= self.free_at.0;
+        let stalled = self.waiting() > 0 && self.credits == 0 && now_ns >= self.free_at.0;
         if stalled && self.stalled_since.is_none() {
             self.counters.credit_stalls += 1;
             self.stalled_since = Some(now_ns);
