@@ -5,7 +5,7 @@ use crate::error::RunError;
 use crate::fc::fcp::{self, FcpPair};
 use crate::fc::{self, Gateways, Pair};
 use crate::iscsi::{self, Session};
-use crate::node::{Ends, Node, NodeCounters};
+use crate::node::{Ends, Node, NodeCounters, Surroundings};
 use crate::node_number::{EndNodes, NodeNumber};
 use crate::side::Side;
 use crate::transport::Transport;
@@ -104,6 +104,9 @@ impl<T: Transport> Node<T> for BuiltInNode {
     }
     fn done_at(&self) -> Option<Time> {
         each!(self, node => Node::<T>::done_at(&**node))
+    }
+    fn settle(&mut self, now: Time, world: &mut impl Surroundings<T>) {
+        each!(self, node => node.settle(now, world))
     }
     fn begin_measuring(&mut self) {
         each!(self, node => Node::<T>::begin_measuring(&mut **node))

@@ -81,7 +81,7 @@ pub use fcp_counters::{ExchangeCounters, FcpCounters};
 pub use manager::{ManagerOutcome, Timeline};
 pub use message_times::MessageTimes;
 pub use metric::{Metric, Metrics, QUANTILES_PER_MILLE};
-pub use node::{Ends, Node, NodeCounters};
+pub use node::{Ends, Node, NodeCounters, Surroundings};
 pub use node_number::{EndNodes, NodeNumber};
 pub use packet::Packet;
 pub use path_test_ends::{JudgedOutcome, LinkTruth, PathTruth};

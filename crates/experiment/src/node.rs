@@ -64,6 +64,18 @@ pub enum NodeCounters {
     Fcp(Box<FcpCounters>),
 }
 
+/// The world around a node: what it does for one.
+pub trait Surroundings<T> {
+    /// Gives a flow fresh endpoints, and opens their connection.
+    fn reconnect(&mut self, now: Time, flow: usize);
+    /// Sends what an end of a flow has to send; returns the ends of all flows.
+    fn pump(&mut self, now: Time, flow: usize, side: Side) -> Ends<'_, T>;
+    /// Sets the timer of the node whose first flow is `first`.
+    fn set_timer(&mut self, first: usize, due: Time);
+    /// All that the node of `flows` had to do was done at a time.
+    fn note_done(&mut self, flows: Range<usize>, at: Time);
+}
+
 /// Drives ends of flows in place of a workload: it receives their arrivals, writes to them, and names those with new
 /// data to send.
 pub trait Node<T: Transport> {
@@ -94,6 +106,24 @@ pub trait Node<T: Transport> {
     }
     /// Returns the time at which all was done and no more came.
     fn done_at(&self) -> Option<Time>;
+    /// Has the world do all that `poll_*` say. A node of several kinds hands this on to the present one, which then
+    /// does the whole of it.
+    #[inline]
+    fn settle(&mut self, now: Time, world: &mut impl Surroundings<T>) {
+        while let Some(flow) = self.poll_reconnect() {
+            world.reconnect(now, flow);
+        }
+        while let Some((flow, side)) = self.poll_pump() {
+            // Sending makes room.
+            self.handle_sent(now, flow, side, &mut world.pump(now, flow, side));
+        }
+        if let Some(due) = self.poll_timer() {
+            world.set_timer(self.flows().start, due);
+        }
+        if let Some(at) = self.done_at() {
+            world.note_done(self.flows(), at);
+        }
+    }
     /// The measured interval begins.
     fn begin_measuring(&mut self) {}
     /// The run proper is over. `name` is that of its first flow. Returns the counters of each of its flows,

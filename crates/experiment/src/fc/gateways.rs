@@ -118,6 +118,7 @@ impl<P: Ports> Gateways<P> {
         }
     }
 
+    #[inline(never)]
     fn fill_stream<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
         let flow = self.first + index;
         let connection = &mut self.connections[index];
@@ -144,6 +145,7 @@ impl<P: Ports> Gateways<P> {
         }
     }
 
+    #[inline(never)]
     fn deliver_units<T: Transport>(
         &mut self,
         now: Time,

@@ -48,7 +48,14 @@ impl Pair {
         }
     }
 
+    /// Returns true if the generator has a frame by `now`, or had one before.
+    #[inline]
+    fn has_due(&self, now: Time) -> bool {
+        self.blocked || self.running && self.generator.peek().is_some_and(|due| due.at <= now)
+    }
+
     /// Puts the frames that the generator has by `now` on the first port's queue.
+    #[inline(never)]
     fn generate(&mut self, now: Time, counters: &mut FcCounters) {
         let link = &mut self.links[Side::Sender as usize];
         if self.blocked && link.has_room(PORT) {
@@ -108,7 +115,9 @@ impl Ports for Pair {
         mut at_gateway: impl FnMut(Side, Carried),
     ) {
         self.links.iter_mut().for_each(|link| link.handle_timeout(now.0));
-        self.generate(now, counters);
+        if self.has_due(now) {
+            self.generate(now, counters);
+        }
         for (side, link) in [Side::Sender, Side::Receiver].into_iter().zip(&mut self.links) {
             // A port empties its buffers at once.
             while let Some(carried) = link.poll_frame(PORT) {

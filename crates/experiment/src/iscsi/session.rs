@@ -329,6 +329,7 @@ impl Session {
         }
     }
 
+    #[inline(never)]
     fn fill_stream<T: Transport>(&mut self, now: Time, index: usize, side: Side, end: &mut T) {
         let connection = &mut self.connections[index];
         let stream = &mut connection.streams[side as usize];

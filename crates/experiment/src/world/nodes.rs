@@ -4,13 +4,14 @@
 //! displaces the packets' own from the instruction cache.
 
 use super::connections::Connections;
-use crate::node::{Node, NodeCounters};
+use crate::node::{Ends, Node, NodeCounters, Surroundings};
 use crate::node_number::NodeNumber;
 use crate::packet::Packet;
 use crate::side::Side;
 use crate::transport::TransportMaker;
 use crate::workload::Source;
 use sim::Network;
+use std::ops::Range;
 use units::Time;
 
 /// The nodes of a run.
@@ -109,33 +110,8 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
     /// Sends the data that a node has handed to transports, sets its timer, notes its end.
     #[inline(never)]
     fn settle(&mut self, now: Time, number: NodeNumber, of: &mut Connections<M::Transport>, net: &mut Network<Packet>) {
-        while let Some(flow) = self.all[number.index()].poll_reconnect() {
-            self.reconnect(now, flow, of);
-        }
-        let node = &mut self.all[number.index()];
-        while let Some((flow, side)) = node.poll_pump() {
-            of.pump(now, flow, side, net);
-            // Sending makes room.
-            node.handle_sent(now, flow, side, &mut of.ends());
-        }
-        if let Some(due) = node.poll_timer() {
-            net.set_timer(of.timers.application(node.flows().start), due);
-        }
-        let (flows, done_at) = (node.flows(), node.done_at());
-        if done_at.is_some() && of.flows[flows.start].workload.done_at.is_none() {
-            for flow in flows {
-                of.flows[flow].workload.done_at = done_at;
-                of.finish_one(net);
-            }
-        }
-    }
-
-    /// Gives a flow fresh endpoints, and opens their connection.
-    #[inline(never)]
-    fn reconnect(&mut self, now: Time, index: usize, of: &mut Connections<M::Transport>) {
-        let made = self.maker.make(&of.flows[index].spec, now);
-        let [sender, receiver] = made.unwrap_or_else(|_| unreachable!("what was made once of a flow is made again"));
-        of.reconnect(now, index, sender, receiver);
+        let maker = &mut self.maker;
+        self.all[number.index()].settle(now, &mut World { maker, of, net });
     }
 
     /// Gives the counters of the nodes to their flows, and adds their remarks to the notes.
@@ -150,6 +126,44 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
                     NodeCounters::Fcp(counters) => Source::Fcp(counters),
                 };
             }
+        }
+    }
+}
+
+/// The world around a node.
+struct World<'a, M: TransportMaker> {
+    maker: &'a mut M,
+    of: &'a mut Connections<M::Transport>,
+    net: &'a mut Network<Packet>,
+}
+
+impl<M: TransportMaker> Surroundings<M::Transport> for World<'_, M> {
+    #[inline(never)]
+    fn reconnect(&mut self, now: Time, flow: usize) {
+        let made = self.maker.make(&self.of.flows[flow].spec, now);
+        let [sender, receiver] = made.unwrap_or_else(|_| unreachable!("what was made once of a flow is made again"));
+        self.of.reconnect(now, flow, sender, receiver);
+    }
+
+    #[inline]
+    fn pump(&mut self, now: Time, flow: usize, side: Side) -> Ends<'_, M::Transport> {
+        self.of.pump(now, flow, side, self.net);
+        self.of.ends()
+    }
+
+    #[inline]
+    fn set_timer(&mut self, first: usize, due: Time) {
+        self.net.set_timer(self.of.timers.application(first), due);
+    }
+
+    #[inline(never)]
+    fn note_done(&mut self, flows: Range<usize>, at: Time) {
+        if self.of.flows[flows.start].workload.done_at.is_some() {
+            return;
+        }
+        for flow in flows {
+            self.of.flows[flow].workload.done_at = Some(at);
+            self.of.finish_one(self.net);
         }
     }
 }
