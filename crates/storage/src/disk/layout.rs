@@ -203,7 +203,7 @@ impl Layout {
         // Slips at or before a sector, counted from the sector `from`, push it on; each push may bring it to the next
         // slip.
         let pushed = |from: u64, sector: u64| {
-            let first = zone.slips.partition_point(|&slip| slip < from);
+            let first = if from == 0 { 0 } else { zone.slips.partition_point(|&slip| slip < from) };
             sector + slipped[first..].partition_point(|&slip| slip + first as u64 <= sector) as u64
         };
         match self.sparing {

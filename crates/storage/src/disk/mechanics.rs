@@ -48,6 +48,22 @@ impl DriveSpec {
         sectors * REVOLUTION / (u64::from(self.layout.zones()[zone].sectors) * self.mechanics.rpm)
     }
 
+    /// Blocks of a stay that pass one after the other, from `block` on.
+    pub fn passing(&self, stay: &TrackRun, block: u64) -> Passing<'_> {
+        let steps = stay.run.even.then(|| {
+            let divisor = u64::from(self.layout.zones()[stay.run.place.zone].sectors) * self.mechanics.rpm;
+            let passed = (block - stay.first) * REVOLUTION;
+            Steps {
+                ns: passed / divisor,
+                rest: passed % divisor,
+                step_ns: REVOLUTION / divisor,
+                step_rest: REVOLUTION % divisor,
+                divisor,
+            }
+        });
+        Passing { spec: self, steps }
+    }
+
     /// Time to another track, with the settling of a write.
     pub fn seek_ns(&self, from: Arm, to: Arm, write: bool) -> u64 {
         let distance = from.cylinder.abs_diff(to.cylinder) as usize;
@@ -138,5 +154,47 @@ impl DriveSpec {
         }
         let begins = stay.arrives + (index * REVOLUTION / sectors - since) / self.mechanics.rpm;
         Some((index, begins))
+    }
+}
+
+/// Blocks of a stay that pass one after the other: the same times as [`DriveSpec::pass_begins`] and
+/// [`DriveSpec::pass_ends`] give, without a division for each.
+pub struct Passing<'a> {
+    spec: &'a DriveSpec,
+    /// None: slips lie between the blocks.
+    steps: Option<Steps>,
+}
+
+/// Multiples of a sector's time, cut to ns.
+struct Steps {
+    ns: u64,
+    /// The part that was cut off, in 1 / `divisor` of a ns.
+    rest: u64,
+    step_ns: u64,
+    step_rest: u64,
+    divisor: u64,
+}
+
+impl Passing<'_> {
+    /// Time at which the next block, `block`, begins to pass.
+    #[inline]
+    pub fn begins(&self, stay: &TrackRun, block: u64) -> u64 {
+        match &self.steps {
+            Some(steps) => stay.begins + steps.ns,
+            None => self.spec.pass_begins(stay, block),
+        }
+    }
+
+    /// Time at which the next block, `block`, has passed; the one behind it is next then.
+    #[inline]
+    pub fn ends(&mut self, stay: &TrackRun, block: u64) -> u64 {
+        let Some(steps) = &mut self.steps else { return self.spec.pass_ends(stay, block) };
+        steps.ns += steps.step_ns;
+        steps.rest += steps.step_rest;
+        if steps.rest >= steps.divisor {
+            steps.rest -= steps.divisor;
+            steps.ns += 1;
+        }
+        stay.begins + steps.ns
     }
 }

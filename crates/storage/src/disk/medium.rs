@@ -56,18 +56,19 @@ impl Medium<'_> {
                     continue;
                 }
             }
+            let mut passing = self.spec.passing(&stay, next);
             while next < until {
                 let number = next - block;
                 if number >= room {
                     // A request larger than the segment: the place of a block must have been emptied before the next
                     // comes.
                     transfer.carry(number - room + 1, ready);
-                    let begins = self.spec.pass_begins(&stay, next);
+                    let begins = passing.begins(&stay, next);
                     if transfer.at > begins {
                         stay.begins += (transfer.at - begins).div_ceil(revolution) * revolution;
                     }
                 }
-                ready.push(self.spec.pass_ends(&stay, next));
+                ready.push(passing.ends(&stay, next));
                 next += 1;
             }
             self.stay = Some(stay);
@@ -107,19 +108,20 @@ impl Medium<'_> {
                 (next, free) = (until, passed);
                 continue;
             }
+            let mut passing = self.spec.passing(&stay, next);
             while next < until {
                 let number = next - block;
                 if number >= room {
                     bus = bus.max(written[(number - room) as usize]);
                 }
                 bus += block_ns;
-                let begins = self.spec.pass_begins(&stay, next);
+                let begins = passing.begins(&stay, next);
                 let there = bus.max(first_at);
                 if there > begins {
                     // The data is not there yet: the block passes, and comes again.
                     stay.begins += (there - begins).div_ceil(revolution) * revolution;
                 }
-                written.push(self.spec.pass_ends(&stay, next));
+                written.push(passing.ends(&stay, next));
                 next += 1;
             }
             free = written.last().copied().unwrap_or(free);
