@@ -9,8 +9,8 @@ use link::random::{stream_seed, Random};
 use spec::{DiskSpec, FlowSpec, OutOfRangeSpec, SourceSpec, TraceSpec};
 use std::collections::BTreeMap;
 use std::path::Path;
-use storage::disk::Disk;
-use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, MAX_TRANSFER_BYTES};
+use storage::disk::{Device, Disk};
+use storage::scsi::{self, Geometry, Identity, Lun, LunConfig, MAX_TRANSFER_BYTES};
 use storage::trace::Player;
 use storage::{Trace, TraceError};
 use units::Span;
@@ -42,17 +42,19 @@ impl Volume<'_> {
     }
 }
 
-/// Sources of requests of a run; each trace is read once.
+/// Sources of requests of a run, and the disks for them; each file is read once.
 pub struct Sources {
     seed: u64,
     /// By path.
     traces: BTreeMap<String, Trace>,
+    /// At rest, by what a user calls them.
+    devices: BTreeMap<String, Device>,
 }
 
 impl Sources {
     /// Those of a run with `seed`.
     pub fn new(seed: u64) -> Sources {
-        Sources { seed, traces: BTreeMap::new() }
+        Sources { seed, traces: BTreeMap::new(), devices: BTreeMap::new() }
     }
 
     /// The source that `source` describes, of requests within `unit_blocks`.
@@ -92,6 +94,27 @@ impl Sources {
         }
     }
 
+    /// The disks that `disk` describes. Volumes with the same model share its description in memory.
+    ///
+    /// # Errors
+    /// [`RunError`] names the file that cannot be read.
+    pub fn backing(&mut self, volume: Volume<'_>, disk: &DiskSpec) -> Result<Backing, RunError> {
+        let block = u64::from(BLOCK_BYTES);
+        let Some(model) = &disk.model else {
+            return Ok(Backing::instant(disk.size_bytes / block));
+        };
+        let text = disk.drive.as_ref().map_or(model.clone(), |drive| format!("{model}:{drive}"));
+        let device = match self.devices.get(&text) {
+            Some(device) => device.clone(),
+            None => {
+                let device = storage::disk::device(&text).map_err(|error| volume.wrong(&error.to_string()))?;
+                self.devices.entry(text).or_insert(device).clone()
+            }
+        };
+        let scheduler = disk.scheduler.map_or(device.scheduler(), scheduler);
+        Ok(Backing::striped(&Disk::new(device, scheduler), disk.count as usize, disk.stripe_bytes / block))
+    }
+
     fn read(&mut self, spec: &TraceSpec) -> Result<Trace, RunError> {
         if let Some(trace) = self.traces.get(&spec.path) {
             return Ok(trace.clone());
@@ -104,7 +127,7 @@ impl Sources {
 }
 
 /// A unit of `blocks` of the target named `target`.
-pub fn unit(blocks: u64, target: &str) -> Device {
+pub fn unit(blocks: u64, target: &str) -> scsi::Device {
     let identity = Identity {
         vendor: "ELEPHAN".to_owned(),
         product: "DISK".to_owned(),
@@ -113,22 +136,13 @@ pub fn unit(blocks: u64, target: &str) -> Device {
         target: target.to_owned(),
     };
     let geometry = Geometry { blocks, block_bytes: BLOCK_BYTES, physical_bytes: BLOCK_BYTES };
-    Device::new(vec![Lun::new(LunConfig { geometry, identity, read_only: false, thin: false, write_cache: true })])
-}
-
-/// The disks that `disk` describes.
-///
-/// # Errors
-/// [`RunError`] names the file that cannot be read.
-pub fn backing(volume: Volume<'_>, disk: &DiskSpec) -> Result<Backing, RunError> {
-    let block = u64::from(BLOCK_BYTES);
-    let Some(model) = &disk.model else {
-        return Ok(Backing::instant(disk.size_bytes / block));
-    };
-    let text = disk.drive.as_ref().map_or(model.clone(), |drive| format!("{model}:{drive}"));
-    let device = storage::disk::device(&text).map_err(|error| volume.wrong(&error.to_string()))?;
-    let scheduler = disk.scheduler.map_or(device.scheduler(), scheduler);
-    Ok(Backing::striped(&Disk::new(device, scheduler), disk.count as usize, disk.stripe_bytes / block))
+    scsi::Device::new(vec![Lun::new(LunConfig {
+        geometry,
+        identity,
+        read_only: false,
+        thin: false,
+        write_cache: true,
+    })])
 }
 
 /// The requests that concern the unit, within its blocks.

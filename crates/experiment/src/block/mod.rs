@@ -11,7 +11,7 @@ mod request;
 mod requests;
 
 pub use backing::{Backing, BLOCK_BYTES};
-pub use build::{backing, unit, Sources, Volume};
+pub use build::{unit, Sources, Volume};
 pub use commands::{Commands, UnderWay};
 pub use request::Request;
 pub use requests::Requests;

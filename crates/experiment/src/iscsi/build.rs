@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use super::settings::settings;
-use crate::block::{backing, unit, Sources, Volume};
+use crate::block::{unit, Sources, Volume};
 use crate::error::RunError;
 use crate::validate::ValidSimulation;
 use spec::{AllegianceSpec, IscsiSpec};
@@ -35,7 +35,7 @@ pub fn session(
     target.settings = theirs;
     target.window = spec.command_window;
     let volume = Volume { flow: &run.flows[first], workload: "iscsi", number: 0 };
-    let backing = backing(volume, &spec.disk)?;
+    let backing = sources.backing(volume, &spec.disk)?;
     let requests = sources.make(volume, &spec.source, backing.blocks())?;
     let target = Target::new(target, unit(backing.blocks(), TARGET));
     Ok(Session::new(first, count, Initiator::new(config), target, backing, requests, spec.queue_depth as usize))

@@ -10,6 +10,7 @@ use super::segments::{CacheHit, Segments, State};
 use super::spec::{DriveSpec, ReadAhead};
 use super::transfer::Transfer;
 use crate::trace::Kind;
+use std::sync::Arc;
 
 /// The activity of the arm without a pending request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +32,8 @@ enum BackgroundTask {
 /// A drive and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Drive {
-    spec: DriveSpec,
+    /// Shared by the copies of a drive: tables of some 60 kB, which stay in the cache once.
+    spec: Arc<DriveSpec>,
     arm: Arm,
     busy: BackgroundTask,
     segments: Segments,
@@ -65,7 +67,14 @@ impl Drive {
     /// first request counts as following a read. (DiskSim begins so.)
     pub fn new(spec: DriveSpec) -> Drive {
         let segments = Segments::new(&spec.buffer);
-        Drive { spec, arm: Arm::default(), busy: BackgroundTask::No, segments, after_read: true, ready: Vec::new() }
+        Drive {
+            spec: Arc::new(spec),
+            arm: Arm::default(),
+            busy: BackgroundTask::No,
+            segments,
+            after_read: true,
+            ready: Vec::new(),
+        }
     }
 
     /// The description of the drive.

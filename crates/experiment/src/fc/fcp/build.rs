@@ -4,7 +4,7 @@ use super::acceleration::{Acceleration, Far, Near};
 use super::end::End;
 use super::host::Host;
 use super::pair::FcpPair;
-use crate::block::{backing, unit, Sources, Volume};
+use crate::block::{unit, Sources, Volume};
 use crate::error::RunError;
 use crate::fc::gateways::Gateways;
 use crate::fc::group::{link, Group};
@@ -37,7 +37,7 @@ pub fn gateways(
 ) -> Result<Vec<Gateways<FcpPair>>, RunError> {
     let group = Group { run, protocol: spec.protocol, pairs: spec.pairs as usize, first, count };
     let volume = |number| Volume { flow: &run.flows[first], workload: "fcp", number };
-    let disks = backing(volume(0), &spec.disk)?;
+    let disks = sources.backing(volume(0), &spec.disk)?;
     let requests = (0..group.pairs).map(|number| sources.make(volume(number), &spec.source, disks.blocks()));
     let mut requests = requests.collect::<Result<Vec<_>, _>>()?.into_iter();
     let [near, far] = group.ends();
