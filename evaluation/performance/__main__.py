@@ -92,7 +92,7 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
                 keep(engines.run_elephan(elephan, name, bell))
                 traced = dataclasses.replace(bell, series_ns=SERIES_NS)
                 keep(engines.run_elephan(elephan, name, traced, "elephan+series"))
-                if turn == 0:
+                if turn == 0 and bell.session is None:
                     keep(engines.run_elephan(elephan, name, small(bell), "elephan-base"))
             # The peers' turns lie between the others', one peer per turn, so that the machine's mood is shared.
             for place, (engine, command) in enumerate(peers.items()):
@@ -106,7 +106,9 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
     line |= {"versions": versions, "workloads": []}
     for workload in workloads:
         results = {engine: middle(runs[name, engine]) for name, engine in runs if name == workload.name}
-        line["workloads"].append(summary(workload, results, in_flight_packets(workload.bell) if elephan else None))
+        # A session's memory is that of its disks and requests, not of its packets.
+        of_packets = elephan is not None and workload.bell.session is None
+        line["workloads"].append(summary(workload, results, in_flight_packets(workload.bell) if of_packets else None))
     return line
 
 

@@ -80,16 +80,18 @@ def run_elephan(program: Path, workload: str, bell: Dumbbell, engine: str = "ele
         json.dump(run_spec(bell), file)
         file.flush()
         line = json.loads(output_of([str(program), file.name]))
+    # Sessions have data both ways.
+    delivered_packets = line["delivered_packets"] + line.get("reverse_delivered_packets", 0)
     return Result(
         engine=engine,
         workload=workload,
         simulated_s=bell.duration_ns / NS_PER_S,
-        delivered_packets=line["delivered_packets"],
+        delivered_packets=delivered_packets,
         cpu_s=line["cpu_s"],
-        packets_per_cpu_s=line["delivered_packets"] / max(line["cpu_s"], CPU_RESOLUTION_S),
+        packets_per_cpu_s=delivered_packets / max(line["cpu_s"], CPU_RESOLUTION_S),
         events=line["events"],
         peak_rss_bytes=line["peak_rss_bytes"],
-        goodput_bps=line["goodput_bps"],
+        goodput_bps=line["goodput_bps"] + line.get("reverse_goodput_bps", 0.0),
     )
 
 

@@ -20,6 +20,9 @@ REAL_TIME_GOAL = 3
 """Simulated over CPU time at 10 Gbit/s."""
 REAL_TIME_WORKLOADS = ("W2", "W4")
 SCALE_WORKLOADS = ("W5a", "W5b")
+OWN_RATE_GOALS = {"W6": 5_900_000}
+"""Delivered packets per CPU second instead: twice the 2,943,249 with which W6 began, at commit 9ee68b72 on the AMD EPYC
+of docs/results/performance.md (median of five runs)."""
 MEMORY_GOAL = 100
 """Bytes per packet in flight beyond the base."""
 SERIES_GOAL = 0.10
@@ -56,7 +59,7 @@ Packets of 1500 bytes, drop-tail queue of one bandwidth-delay product, SACK, del
 way, access links four times the bottleneck, as `evaluation/performance/workloads.toml` and, for the peers,
 `evaluation/performance/peers/ns2_dumbbell.tcl` and `evaluation/performance/peers/ns3_dumbbell.cc` (optimized) say.
 CUBIC runs without HyStart, so that the window gets full; ns-3 keeps it, because the overshoot alone would take it
-minutes.
+minutes. Sessions (W6) read and write: their data packets of both directions count.
 
 {workloads}
 """
@@ -119,9 +122,10 @@ def goals(workloads: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
                 text = f"{name}: at least half of W2's rate, {half_of_w2:,.0f} packets per CPU second; is {speed:,.0f}"
                 yield text, speed >= half_of_w2
         else:
-            yield f"{name}: at least {RATE_GOAL:,} packets per CPU second; is {speed:,.0f}", speed >= RATE_GOAL
+            least_rate = OWN_RATE_GOALS.get(name, RATE_GOAL)
+            yield f"{name}: at least {least_rate:,} packets per CPU second; is {speed:,.0f}", speed >= least_rate
             for key, least in RATIO_GOALS.items():
-                if key in entry:
+                if key in entry and name not in OWN_RATE_GOALS:
                     engine = key.removeprefix("over_")
                     text = f"{name}: at least {least:.3g} times the rate of {engine}; is {entry[key]:.3g}"
                     yield text, entry[key] >= least
