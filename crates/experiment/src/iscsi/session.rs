@@ -237,7 +237,7 @@ impl Session {
             }
         }
         for index in 0..self.connections.len() {
-            self.connections[index].wants[Side::Sender as usize] = true;
+            self.connections[index].wants[Side::Sender as usize] |= self.initiator.has_output(index);
             self.fill(now, index, Side::Sender, ends);
             self.fill(now, index, Side::Receiver, ends);
         }
@@ -253,6 +253,9 @@ impl Session {
                 connection.end();
                 self.initiator.handle_closed(now, index, &why);
                 any = true;
+            }
+            if !self.target.has_closing() {
+                continue;
             }
             for id in [&mut connection.id, &mut connection.lost] {
                 if let Some(closed) = id.filter(|&id| self.target.poll_close(id).is_some()) {

@@ -80,7 +80,8 @@ pub struct Initiator {
     max_cmd_sn: u32,
     /// Commands that wait for the window, by number.
     queue: VecDeque<u64>,
-    tasks: BTreeMap<u64, Task>,
+    /// Boxed, so that the tree moves no more than their addresses.
+    tasks: BTreeMap<u64, Box<Task>>,
     /// Commands by tag.
     tags: BTreeMap<u32, u64>,
     next_id: u64,
@@ -132,7 +133,7 @@ impl Initiator {
     pub fn submit(&mut self, command: Command) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.tasks.insert(id, Task::new(command));
+        self.tasks.insert(id, Box::new(Task::new(command)));
         self.queue.push_back(id);
         self.issue();
         self.note_window_use();
@@ -207,6 +208,12 @@ impl Initiator {
         self.tags.get(&tag).copied()
     }
 
+    /// Returns whether PDUs of a connection are queued.
+    #[inline]
+    pub fn has_output(&self, index: usize) -> bool {
+        !self.connections[index].out.is_empty()
+    }
+
     /// Commands without a status.
     pub fn outstanding(&self) -> usize {
         self.tasks.len()
@@ -250,7 +257,7 @@ impl Initiator {
         self.failures += 1;
         self.tags.clear();
         self.queue = self.tasks.keys().copied().collect();
-        self.tasks.values_mut().for_each(Task::restart);
+        self.tasks.values_mut().for_each(|task| task.restart());
         if self.failures >= self.config.attempts {
             return self.give_up(why);
         }

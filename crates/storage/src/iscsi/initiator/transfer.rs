@@ -140,7 +140,10 @@ impl Initiator {
 
     fn task(&mut self, tag: u32) -> Result<(u64, &mut Task), String> {
         let id = self.command_of(tag).ok_or_else(|| format!("there is no command with tag {tag:#x}"))?;
-        self.tasks.get_mut(&id).map(|task| (id, task)).ok_or_else(|| format!("the command with tag {tag:#x} is over"))
+        self.tasks
+            .get_mut(&id)
+            .map(|task| (id, &mut **task))
+            .ok_or_else(|| format!("the command with tag {tag:#x} is over"))
     }
 
     fn data_in(&mut self, header: &DataIn, data: Payload) -> Result<(), String> {

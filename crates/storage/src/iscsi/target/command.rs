@@ -181,7 +181,7 @@ impl Target {
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
         session.unsolicited += task.held.unsolicited;
         let serial = task.serial;
-        session.tasks.insert(command.itt, task);
+        session.tasks.insert(command.itt, Box::new(task));
         match (attribute_of(command.attribute), self.device.index(command.lun)) {
             (Err(sense), _) => return self.finish(tsih, command.itt, serial, refusal(sense)),
             (Ok(attribute), Some(unit)) => self.order.enter(unit, serial, attribute, (tsih, command.itt)),

@@ -25,6 +25,11 @@ impl Task {
         bytes
     }
 
+    /// Returns whether data that was asked for is still to come, and no more is to be asked for before.
+    fn waits(&self, max_outstanding_r2t: u32) -> bool {
+        !self.asked.is_empty() && (self.asked.len() >= max_outstanding_r2t as usize || self.asked_to >= self.wanted)
+    }
+
     /// Checks a Data-Out against what is expected. One that is not ends its command (RFC 7143, 7.9 and 11.4.7.2).
     fn check(&mut self, header: &DataOut, length: u32, first_burst: u32) -> Result<(), Sense> {
         if header.ttt == NO_TAG {
@@ -150,16 +155,30 @@ impl Target {
     }
 
     fn take_data(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, data: Payload, damaged: bool) {
-        let Some(task) = self.task_of_data(id, tsih, header, data.len() as u32) else { return };
+        let Some(connection) = self.connections.get(&id) else { return };
+        let first_burst = connection.negotiated.first_burst_bytes;
+        let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        // What comes of a task that ended is not looked at.
+        let Some(task) = session.tasks.get_mut(&header.itt) else { return };
+        if task.connection != id || task.stage != Stage::Collecting {
+            return;
+        }
+        if let Err(sense) = task.check(header, data.len() as u32, first_burst) {
+            let serial = task.serial;
+            return self.finish(tsih, header.itt, serial, refusal(sense));
+        }
         task.damaged |= damaged;
         let kept = task.take(data);
         if header.ttt == NO_TAG {
             task.held.unsolicited += kept;
-            if let Some(session) = self.sessions.get_mut(&tsih) {
-                session.unsolicited += kept;
-            }
+            session.unsolicited += kept;
         }
-        self.advance(tsih, header.itt);
+        if task.waits(session.negotiated.max_outstanding_r2t) {
+            // The number that `ask` takes for a tag, whether it asks or not.
+            self.serial();
+        } else {
+            self.advance(tsih, header.itt);
+        }
     }
 
     /// Data whose digest did not match: its place is taken, and the command fails when the rest is there.
@@ -185,20 +204,5 @@ impl Target {
         }
         early.data.push((*header, data.clone(), intact));
         true
-    }
-
-    /// The task that data belongs to; None: it ended, before or by this data, and what comes of it is not looked at.
-    fn task_of_data(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, length: u32) -> Option<&mut Task> {
-        let first_burst = self.connections.get(&id)?.negotiated.first_burst_bytes;
-        let task = self.sessions.get_mut(&tsih)?.tasks.get_mut(&header.itt)?;
-        if task.connection != id || task.stage != Stage::Collecting {
-            return None;
-        }
-        let serial = task.serial;
-        if let Err(sense) = task.check(header, length, first_burst) {
-            self.finish(tsih, header.itt, serial, refusal(sense));
-            return None;
-        }
-        self.sessions.get_mut(&tsih)?.tasks.get_mut(&header.itt)
     }
 }

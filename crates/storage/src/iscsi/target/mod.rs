@@ -15,6 +15,7 @@ mod command;
 mod config;
 mod connection;
 mod connection_id;
+mod connection_set;
 mod control;
 mod data;
 mod login;
@@ -34,9 +35,10 @@ pub use work::Work;
 use super::chap::ENTROPY_BYTES;
 use crate::scsi::{Device, Outcome, TaskSets};
 use connection::{Connection, Phase};
+use connection_set::ConnectionSet;
 use memory::MemoryBudget;
 use session::Session;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use units::Time;
 use wire::iscsi::{AsyncMessage, Framing, Header, Pdu};
 use work::WorkOrigin;
@@ -62,10 +64,12 @@ pub struct Target {
     order: TaskSets<(u16, u32)>,
     /// Session, tag and serial number of commands that no longer wait for others.
     beginning: VecDeque<((u16, u32), u64)>,
-    ready: BTreeSet<ConnectionId>,
+    ready: ConnectionSet,
     memory: MemoryBudget,
     /// Connections whose waiting commands may find room.
-    readmit: BTreeSet<ConnectionId>,
+    readmit: ConnectionSet,
+    /// Connections with a reason to be closed.
+    closing: usize,
     /// The latest time of a call.
     now: Time,
     next_connection: ConnectionId,
@@ -79,7 +83,8 @@ impl Target {
     pub fn new(config: TargetConfig, device: Device) -> Target {
         Target {
             memory: MemoryBudget::new(config.memory),
-            readmit: BTreeSet::new(),
+            readmit: ConnectionSet::default(),
+            closing: 0,
             now: Time(0),
             config,
             device,
@@ -89,7 +94,7 @@ impl Target {
             work: VecDeque::new(),
             order: TaskSets::default(),
             beginning: VecDeque::new(),
-            ready: BTreeSet::new(),
+            ready: ConnectionSet::default(),
             next_connection: 1,
             next_serial: 1,
             next_tsih: 1,
@@ -195,7 +200,8 @@ impl Target {
     /// The transport connection is gone; its commands with it.
     pub fn handle_closed(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(&id) else { return };
-        self.ready.remove(&id);
+        self.ready.remove(id);
+        self.closing -= usize::from(connection.closing.is_some());
         self.memory.closed(connection.claimed);
         match connection.phase {
             Phase::Full { tsih } => {
@@ -244,6 +250,12 @@ impl Target {
     /// A connection that may have something new to send or is to be closed.
     pub fn poll_ready(&mut self) -> Option<ConnectionId> {
         self.ready.pop_first()
+    }
+
+    /// Returns whether [`Target::poll_close`] may have a reason for any connection.
+    #[inline]
+    pub fn has_closing(&self) -> bool {
+        self.closing > 0
     }
 
     /// Reason to close a connection once [`Target::poll_pdu`] has nothing left for it; None: it stays open.
@@ -299,6 +311,7 @@ impl Target {
     /// Ends a connection: what is queued still goes.
     fn fail(&mut self, id: ConnectionId, why: String) {
         if let Some(connection) = self.connections.get_mut(&id) {
+            self.closing += usize::from(connection.closing.is_none());
             connection.closing.get_or_insert(why);
             connection.sending.clear();
             self.ready.insert(id);

@@ -105,7 +105,8 @@ pub(super) struct Session {
     pub max_cmd_sn: u32,
     /// Commands that came before those with smaller numbers.
     pub early: BTreeMap<u32, EarlyCommand>,
-    pub tasks: BTreeMap<u32, Task>,
+    /// Boxed: a task has some 300 bytes, which a tree would move with its neighbours.
+    pub tasks: BTreeMap<u32, Box<Task>>,
     pub waiting: Vec<PendingTaskManagement>,
     /// The rest of a text that did not fit one PDU, by transfer tag.
     pub texts: BTreeMap<u32, Vec<u8>>,
