@@ -70,6 +70,7 @@ impl<P: Ports> Gateways<P> {
     }
 
     /// Does all that is due by `now`.
+    #[inline]
     fn advance<T: Transport>(&mut self, now: Time, ends: &mut Ends<'_, T>) {
         while let Some(number) = self.agenda.due(now) {
             self.work(now, number, ends);
@@ -77,6 +78,7 @@ impl<P: Ports> Gateways<P> {
     }
 
     /// Does what is due of a pair.
+    #[inline(never)]
     fn work<T: Transport>(&mut self, now: Time, number: usize, ends: &mut Ends<'_, T>) {
         let pair = &mut self.pairs[number];
         let index = pair.connection();

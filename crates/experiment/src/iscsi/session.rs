@@ -48,6 +48,15 @@ struct Connection {
 }
 
 impl Connection {
+    /// Returns true if the end at `side` has been opened.
+    #[inline]
+    fn is_open(&self, side: Side) -> bool {
+        match side {
+            Side::Sender => self.phase == Phase::Up,
+            Side::Receiver => self.id.is_some(),
+        }
+    }
+
     /// The TCP connection is no more, as far as the initiator's end knows.
     fn end(&mut self) {
         self.phase = Phase::Down;
@@ -135,6 +144,14 @@ impl Session {
 
     fn may_issue(&self) -> bool {
         !self.stopped && self.under_way < self.depth
+    }
+
+    /// Opens a connection's end, or takes the PDUs that have come whole, and what follows from them.
+    #[inline(never)]
+    fn take<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
+        if self.connect(now, index, side, ends) | self.deliver(now, index, side, ends) {
+            self.advance(now, ends);
+        }
     }
 
     /// Opens a connection's end if it is established; returns true if it just was.
@@ -379,8 +396,11 @@ impl<T: Transport> Node<T> for Session {
         let index = flow - self.first;
         // Sending makes room for the target to receive.
         self.fill(now, index, side, ends);
-        if self.connect(now, index, side, ends) | self.deliver(now, index, side, ends) {
-            self.advance(now, ends);
+        let connection = &self.connections[index];
+        let incoming = &connection.streams[side.other() as usize];
+        // Most segments end no PDU.
+        if !connection.is_open(side) || incoming.peek(ends.end(flow, side).bytes_received()).is_some() {
+            self.take(now, index, side, ends);
         }
         self.moved || !self.pumps.is_empty()
     }

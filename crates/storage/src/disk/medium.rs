@@ -57,6 +57,10 @@ impl Medium<'_> {
                 }
             }
             let mut passing = self.spec.passing(&stay, next);
+            if until - block <= room {
+                ready.extend((next..until).map(|next| passing.ends(&stay, next)));
+                next = until;
+            }
             while next < until {
                 let number = next - block;
                 if number >= room {
