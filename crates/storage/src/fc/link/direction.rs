@@ -127,6 +127,13 @@ impl<F> Direction<F> {
     /// Does all that is due, each at its own time.
     #[inline]
     pub fn advance(&mut self, now_ns: u64) {
+        if self.next <= now_ns {
+            self.advance_due(now_ns);
+        }
+    }
+
+    #[inline(never)]
+    fn advance_due(&mut self, now_ns: u64) {
         while self.next <= now_ns && self.next != NEVER {
             self.step(self.next);
             self.update_next();
@@ -143,7 +150,9 @@ impl<F> Direction<F> {
             self.filled += 1;
             self.arrived += 1;
         }
-        self.start(at);
+        if self.waiting() > 0 {
+            self.start(at);
+        }
     }
 
     /// Sends the next frame if the line is free and the receiver has room.
