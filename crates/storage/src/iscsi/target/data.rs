@@ -158,7 +158,7 @@ impl Target {
         let Some(connection) = self.connections.get(&id) else { return };
         let first_burst = connection.negotiated.first_burst_bytes;
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
-        // What comes of a task that ended is not looked at.
+        // Data of a task that ended is dropped.
         let Some(task) = session.tasks.get_mut(&header.itt) else { return };
         if task.connection != id || task.stage != Stage::Collecting {
             return;
