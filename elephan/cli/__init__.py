@@ -20,6 +20,8 @@ def main() -> None:
     interrupt_between_imports()
     # To load a command makes a hundred thousand objects, and none of them is garbage.
     gc.set_threshold(GC_THRESHOLD)
+    # OpenBLAS, which comes with numpy, would start a thread per core that spins for a while: no command needs them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from elephan.cli.main import call
 

@@ -72,17 +72,19 @@ def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
     not there before is then left, unless it had its name already.
     """
     temporaries = [path.with_name(f"{path.name}.{os.getpid()}.tmp") for path, _ in contents]
+    folders = dict.fromkeys(path.parent for path, _ in contents)
     at = Path()
     try:
+        for at in folders:
+            at.mkdir(parents=True, exist_ok=True)
         for (path, content), temporary in zip(contents, temporaries, strict=True):
             at = path
-            path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(content)
         _sync_all(temporaries)
         for (path, _), temporary in zip(contents, temporaries, strict=True):
             at = path
             os.replace(temporary, path)
-        _sync_all(dict.fromkeys(path.parent for path, _ in contents))
+        _sync_all(folders)
     except BaseException as error:
         for temporary in temporaries:
             with suppress(OSError):

@@ -9,6 +9,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,10 @@ class Series:
         """Wrap the core's numpy columns without copying them."""
         return cls(table(flow), table(link))
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Memory of both tables, bytes."""
+        # Asked for on the run's way to the store again and again; Arrow walks all buffers for it.
         return int(self.flow.nbytes + self.link.nbytes)
 
     def __bool__(self) -> bool:
@@ -74,10 +76,11 @@ class Series:
         """
         total = hashlib.sha256()
         for kind in KINDS:
-            hashed = _as_hashed(getattr(self, kind))
-            for name, column in zip(hashed.column_names, hashed.columns, strict=True):
-                total.update(f"{kind}.{name}:{column.type}:{len(column)}\n".encode())
-                for part in _values(column):
+            data: pa.Table = getattr(self, kind)
+            for name, column in zip(data.column_names, data.columns, strict=True):
+                hashed = _as_hashed(name, column)
+                total.update(f"{kind}.{name}:{hashed.type}:{len(hashed)}\n".encode())
+                for part in _values(hashed):
                     total.update(part)
         return total.hexdigest()
 
@@ -117,14 +120,17 @@ INFINITE_SSTHRESH = 2**31 - 1
 """Linux's number for no threshold yet, in series written before 0.2."""
 
 
-def _as_hashed(data: pa.Table) -> pa.Table:
-    """Return a table with the numbers that 0.1 wrote for "none yet": `_present` the other way round."""
-    for name, number, kind in (("ssthresh_packets", INFINITE_SSTHRESH, np.uint32), ("srtt_s", 0, np.float64)):
-        if name in data.column_names and pa.types.is_floating(data.schema.field(name).type):
-            values = np.frombuffer(b"".join(_values(data.column(name))), np.float64)
-            values = np.where(np.isnan(values), number, values).astype(kind)
-            data = data.set_column(data.column_names.index(name), name, _column(values))
-    return data
+HASHED_ABSENT = {"ssthresh_packets": np.uint32(INFINITE_SSTHRESH), "srtt_s": np.float64(0)}
+"""Numbers that 0.1 wrote for "none yet", by column, in its type."""
+
+
+def _as_hashed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column with the number that 0.1 wrote for "none yet": `_present` the other way round."""
+    absent = HASHED_ABSENT.get(name)
+    if absent is None or not pa.types.is_floating(column.type):
+        return column
+    values = np.frombuffer(b"".join(_values(column)), np.float64)
+    return pa.chunked_array([_column(np.where(np.isnan(values), absent, values).astype(absent.dtype))])
 
 
 def _present(data: pa.Table) -> pa.Table:
@@ -139,8 +145,9 @@ def _present(data: pa.Table) -> pa.Table:
     return data
 
 
-COMPRESSED_BYTES = 4096
-"""Least size of a table that is compressed, bytes: a smaller one would not get smaller, and takes three times as long.
+SMALL_BYTES = 4096
+"""Size of a table up to which it is written plainly, bytes: compression, dictionaries and statistics save less than a
+block of the disk there, and take three times as long.
 """
 
 WRITTEN_AT_ONCE_BYTES = 64 * 2**20
@@ -163,12 +170,20 @@ def write_series(several: Sequence[tuple[Series | SeriesFiles, str]], folder: Pa
 
 def as_parquet(data: pa.Table, path: Path) -> bytes:
     """Return the content of a table's file. Raises `StoreError`, which names `path`."""
-    buffer = io.BytesIO()
+    # Arrow's own buffer: it writes in many small steps, which for one of Python's are calls.
+    buffer = pa.BufferOutputStream()
+    is_large = data.nbytes > SMALL_BYTES
     try:
-        pq.write_table(data, buffer, compression="zstd" if data.nbytes > COMPRESSED_BYTES else "none")
+        pq.write_table(
+            data,
+            buffer,
+            compression="zstd" if is_large else "none",
+            use_dictionary=is_large,
+            write_statistics=is_large,
+        )
     except pa.ArrowException as error:
         raise StoreError(f"cannot write {path}: {str(error).splitlines()[0]}") from error
-    return buffer.getvalue()
+    return buffer.getvalue().to_pybytes()
 
 
 def write_parquet(data: pa.Table, path: Path) -> None:

@@ -50,6 +50,7 @@ COMMANDS = {
     "cc": ARGUMENTS | MODELS | TABLES,
     "results list": ARGUMENTS | MODELS | TABLES | STORE,
     "run small.toml --no-report": ARGUMENTS | MODELS | TABLES | SERIES | STORE,
+    "run small.toml --no-report --set run.repetitions=2": ARGUMENTS | MODELS | TABLES | SERIES | STORE,
     "web --help": ARGUMENTS | MODELS,
     "web token list --tokens tokens.json": ARGUMENTS | MODELS,
 }

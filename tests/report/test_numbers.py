@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
+from scipy import special
 
 from elephan import units
 from elephan.report import metrics
@@ -50,6 +51,11 @@ def below(t: float, degrees: int, steps: int = 4000) -> float:
 @pytest.mark.parametrize("degrees", [*range(1, 40), 60, 120, 1000, 10**6])
 def test_t_is_students(degrees: int) -> None:
     assert below(t_975(degrees), degrees) == pytest.approx(0.975, abs=1e-9)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 8, 31, 998, 9_999])
+def test_t_is_that_of_scipy(degrees: int) -> None:
+    assert t_975(degrees) == pytest.approx(float(special.stdtrit(degrees, 0.975)), rel=1e-12)
 
 
 def test_no_degree_of_freedom_is_an_error() -> None:
