@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-
 NORMAL_975 = 1.959963984540054
 """The normal distribution's quantile at 97.5 %: Student's, for infinitely many degrees of freedom."""
 

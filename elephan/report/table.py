@@ -28,6 +28,9 @@ MOST_NOTES = 20
 LONGEST_LABEL = 80
 """Characters of a point's name before a note."""
 
+GAP = 2
+"""Columns of the terminal between two of the table."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -154,31 +157,77 @@ def print_table(table: Table, console: object) -> None:
     from rich.text import Text
 
     assert isinstance(console, Console)
-    drawn = _lying(table)
-    natural = console.measure(drawn, options=console.options.update(max_width=10_000)).maximum
-    # Numbers folded over several lines cannot be read. Many runs do not fit upright either: then they are folded.
-    if natural > console.width and _least_upright_width(table) <= console.width:
-        drawn = _upright(table)
-    console.print(drawn)
+    widths = _widths(table)
+    natural = sum(widths) + GAP * (len(widths) - 1)
+    if natural <= console.width:
+        console.print(_whole(table, widths), soft_wrap=True)
+        if table.caption:
+            console.print(Text(table.caption, style="table.caption"), justify="left", width=natural)
+    else:
+        # Numbers folded over several lines cannot be read. Many runs do not fit upright either: then they are folded.
+        console.print(_upright(table) if _least_upright_width(table) <= console.width else _folded(table))
     for note in table.notes:
         console.print(Text(f"note: {note}", style="yellow"))
 
 
-def _lying(table: Table) -> RichTable:
-    """Return the table with a run, or a point of a sweep, per row."""
+def _widths(table: Table) -> list[int]:
+    """Return the least width of each column that folds nothing."""
+    from rich.cells import cell_len
+
+    titles = [*table.heads, *(column.title for column in table.columns)]
+    rows = [titles, *([*row.heads, *map(_shown, row.cells)] for row in table.rows)]
+    return [max(cell_len(line) for text in column for line in text.split("\n")) for column in zip(*rows, strict=True)]
+
+
+def _whole(table: Table, widths: Sequence[int]) -> Text:
+    """Return the table with a run, or a point of a sweep, per row, and nothing folded.
+
+    A rich table would look the same, and takes many times as long: of a sweep's runs, as long as to store them.
+    """
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    left, found = len(table.heads), Text()
+
+    def add(texts: Sequence[str], styles: Sequence[str]) -> None:
+        cells = [text.split("\n") for text in texts]
+        for number in range(max(map(len, cells), default=0)):
+            for place, (lines, style, width) in enumerate(zip(cells, styles, widths, strict=True)):
+                line = lines[number] if number < len(lines) else ""
+                space = " " * (width - cell_len(line))
+                found.append(" " * GAP if place else "")
+                found.append(line + space if place < left else space + line, style)
+            found.append("\n")
+
+    add([*table.heads, *(column.title for column in table.columns)], ["bold"] * len(widths))
+    for row in table.rows:
+        style = _style(row, table)
+        styles = [style] * left + [f"{style} {_style_of(cell)}".strip() for cell in row.cells]
+        add([*row.heads, *map(_shown, row.cells)], styles)
+    found.right_crop()
+    return found
+
+
+def _folded(table: Table) -> RichTable:
+    """Return the table with a run, or a point of a sweep, per row, for a console that is too narrow for it."""
+    from rich.text import Text
+
     drawn = _empty(table)
     for head in table.heads:
-        drawn.add_column(head, overflow="fold")
+        drawn.add_column(Text(head), overflow="fold")
     for column in table.columns:
         drawn.add_column(column.title, justify="right", overflow="fold")
     for row in table.rows:
         style = _style(row, table)
-        drawn.add_row(*row.heads, *(_text(cell) for cell in row.cells), style=style)
+        # As text of its own: of a plain string rich would take [red] for markup.
+        drawn.add_row(*map(Text, row.heads), *map(_text, row.cells), style=style)
     return drawn
 
 
 def _upright(table: Table) -> RichTable:
     """Return the table with a run, or a point of a sweep, per column. No number is folded; the heads are."""
+    from rich.text import Text
+
     drawn = _empty(table)
     drawn.show_header = False
     drawn.caption = table.caption.replace("per row", "per column")
@@ -187,7 +236,7 @@ def _upright(table: Table) -> RichTable:
         style = _style(row, table)
         drawn.add_column(justify="right", overflow="fold", min_width=_longest(row), style=style)
     for index, head in enumerate(table.heads):
-        drawn.add_row(head, *(row.heads[index] for row in table.rows), style="bold")
+        drawn.add_row(Text(head), *(Text(row.heads[index]) for row in table.rows), style="bold")
     for index, column in enumerate(table.columns):
         drawn.add_row(column.title, *(_text(row.cells[index]) for row in table.rows))
     return drawn
@@ -201,7 +250,7 @@ def _style(row: Row, table: Table) -> str:
 
 def _longest(row: Row) -> int:
     """Return the columns of the terminal that a row's widest number takes."""
-    return max((len(line) for cell in row.cells for line in _text(cell).plain.splitlines()), default=1)
+    return max((len(line) for cell in row.cells for line in _shown(cell).splitlines()), default=1)
 
 
 def _least_upright_width(table: Table) -> int:
@@ -219,5 +268,12 @@ def _empty(table: Table) -> RichTable:
 def _text(cell: Cell) -> Text:
     from rich.text import Text
 
-    style = "bold green" if cell.best else ""
-    return Text(f"{cell.text}\n± {cell.spread}" if cell.spread else cell.text, style=style)
+    return Text(_shown(cell), style=_style_of(cell))
+
+
+def _shown(cell: Cell) -> str:
+    return f"{cell.text}\n± {cell.spread}" if cell.spread else cell.text
+
+
+def _style_of(cell: Cell) -> str:
+    return "bold green" if cell.best else ""

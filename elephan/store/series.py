@@ -120,17 +120,20 @@ INFINITE_SSTHRESH = 2**31 - 1
 """Linux's number for no threshold yet, in series written before 0.2."""
 
 
-HASHED_ABSENT = {"ssthresh_packets": np.uint32(INFINITE_SSTHRESH), "srtt_s": np.float64(0)}
-"""Numbers that 0.1 wrote for "none yet", by column, in its type."""
+HASHED_ABSENT: dict[str, tuple[int, np.dtype[Any]]] = {
+    "ssthresh_packets": (INFINITE_SSTHRESH, np.dtype(np.uint32)),
+    "srtt_s": (0, np.dtype(np.float64)),
+}
+"""The number that 0.1 wrote for "none yet", and the type of the column then, by column."""
 
 
 def _as_hashed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with the number that 0.1 wrote for "none yet": `_present` the other way round."""
-    absent = HASHED_ABSENT.get(name)
-    if absent is None or not pa.types.is_floating(column.type):
+    if name not in HASHED_ABSENT or not pa.types.is_floating(column.type):
         return column
+    absent, kind = HASHED_ABSENT[name]
     values = np.frombuffer(b"".join(_values(column)), np.float64)
-    return pa.chunked_array([_column(np.where(np.isnan(values), absent, values).astype(absent.dtype))])
+    return pa.chunked_array([_column(np.where(np.isnan(values), absent, values).astype(kind))])
 
 
 def _present(data: pa.Table) -> pa.Table:
@@ -183,7 +186,7 @@ def as_parquet(data: pa.Table, path: Path) -> bytes:
         )
     except pa.ArrowException as error:
         raise StoreError(f"cannot write {path}: {str(error).splitlines()[0]}") from error
-    return buffer.getvalue().to_pybytes()
+    return bytes(buffer.getvalue())
 
 
 def write_parquet(data: pa.Table, path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from elephan.record import Record
+from elephan.report import table
 from elephan.report.notebook import as_html
 from elephan.report.point_table import table_of
 from elephan.report.points import points_of
@@ -33,6 +34,24 @@ def test_a_table_that_fits_neither_way_is_folded_and_not_cut(make_record: Make) 
     lines = printed(records, width=60).splitlines()
     assert max(map(len, lines)) <= 60
     assert all(any(line.startswith(f"{loss} ") for line in lines) for loss in range(30))
+
+
+def test_a_table_that_fits_looks_as_rich_draws_it(make_record: Make) -> None:
+    records = [
+        make_record(cc, goodput=goodput, seed=seed, parameters={"flow.name": name})
+        for cc, goodput in (("reno", 1e8), ("cubic", 2e8))
+        for name in ("a", "東京 to 大阪", "[red]")
+        for seed in (1, 2)
+    ]
+    records.append(make_record("reno", notes=["alone"]))
+    records[0].flows.append({**records[0].flows[0], "name": "second", "group": 1})
+    found = table_of(records)
+    assert found.ranks and any(row.of_run for row in found.rows)
+    whole = printed(records)
+    assert "[red]" in whole and " ± " in whole
+    stream = io.StringIO()
+    Console(file=stream, width=240).print(table._folded(found))
+    assert whole.startswith(stream.getvalue())
 
 
 def test_repetitions_become_a_mean_with_its_interval(make_record: Make) -> None:
