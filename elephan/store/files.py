@@ -97,14 +97,19 @@ def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
 def _sync_all(paths: Iterable[Path]) -> None:
     several = list(paths)
     if len(several) < 2:
-        for path in several:
-            _sync(path)
-        return
+        return _sync_each(several)
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(SYNCS_AT_ONCE, len(several)), "elephan-sync") as pool:
-        for _ in pool.map(_sync, several):
+    # A task per thread, since a task takes as much CPU time as the sync of a small file.
+    shares = [several[first::SYNCS_AT_ONCE] for first in range(min(SYNCS_AT_ONCE, len(several)))]
+    with ThreadPoolExecutor(len(shares), "elephan-sync") as pool:
+        for _ in pool.map(_sync_each, shares):
             pass
+
+
+def _sync_each(paths: Sequence[Path]) -> None:
+    for path in paths:
+        _sync(path)
 
 
 def _sync(path: Path) -> None:

@@ -148,9 +148,9 @@ def _present(data: pa.Table) -> pa.Table:
     return data
 
 
-SMALL_BYTES = 4096
-"""Size of a table up to which it is written plainly, bytes: compression, dictionaries and statistics save less than a
-block of the disk there, and take three times as long.
+SMALL_VALUES = 512
+"""Values of a table up to which it is written plainly: compression, dictionaries and statistics save less than a block
+of the disk there, and take three times as long.
 """
 
 WRITTEN_AT_ONCE_BYTES = 64 * 2**20
@@ -175,7 +175,7 @@ def as_parquet(data: pa.Table, path: Path) -> bytes:
     """Return the content of a table's file. Raises `StoreError`, which names `path`."""
     # Arrow's own buffer: it writes in many small steps, which for one of Python's are calls.
     buffer = pa.BufferOutputStream()
-    is_large = data.nbytes > SMALL_BYTES
+    is_large = data.num_rows * data.num_columns > SMALL_VALUES
     try:
         pq.write_table(
             data,
