@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import (
@@ -53,9 +54,10 @@ class Table(BaseModel):
         return {INNER_TABLE: cls.__name__} if schema["type"] == "function-plain" else handler(schema)
 
     @classmethod
-    def keys(cls) -> list[str]:
+    @cache
+    def keys(cls) -> tuple[str, ...]:
         """The keys as a user writes them."""
-        return [field.alias or name for name, field in cls.model_fields.items()]
+        return tuple(field.alias or name for name, field in cls.model_fields.items())
 
     @classmethod
     def renamed_key(cls, key: str) -> str | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from elephan.errors import StoreError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 KINDS = ("flow", "link")
 """The two tables of a run's series."""
@@ -64,6 +67,9 @@ def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
 SYNCS_AT_ONCE = 8
 """Threads that wait for the disk: a file system writes its journal once for those that wait together."""
 
+OPEN_AT_ONCE = 128
+"""Files that are written, then synced: a process may have 1,024 open by default (RLIMIT_NOFILE)."""
+
 
 def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
     """Have files take the places of others, each whole and all on the disk when this returns.
@@ -72,19 +78,25 @@ def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
     not there before is then left, unless it had its name already.
     """
     temporaries = [path.with_name(f"{path.name}.{os.getpid()}.tmp") for path, _ in contents]
-    folders = dict.fromkeys(path.parent for path, _ in contents)
+    folders = list(dict.fromkeys(path.parent for path, _ in contents))
     at = Path()
     try:
-        for at in folders:
-            at.mkdir(parents=True, exist_ok=True)
-        for (path, content), temporary in zip(contents, temporaries, strict=True):
-            at = path
-            temporary.write_bytes(content)
-        _sync_all(temporaries)
-        for (path, _), temporary in zip(contents, temporaries, strict=True):
-            at = path
-            os.replace(temporary, path)
-        _sync_all(folders)
+        with _Syncs() as syncs:
+            for at in folders:
+                at.mkdir(parents=True, exist_ok=True)
+            for first in range(0, len(contents), OPEN_AT_ONCE):
+                several = slice(first, first + OPEN_AT_ONCE)
+                with syncs.opened() as files:
+                    for (path, content), temporary in zip(contents[several], temporaries[several], strict=True):
+                        at = path
+                        files.append(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666))
+                        _write(files[-1], content)
+            for (at, _), temporary in zip(contents, temporaries, strict=True):
+                os.replace(temporary, at)
+            for first in range(0, len(folders), OPEN_AT_ONCE):
+                with syncs.opened() as renamed:
+                    for at in folders[first : first + OPEN_AT_ONCE]:
+                        renamed.append(os.open(at, os.O_RDONLY))
     except BaseException as error:
         for temporary in temporaries:
             with suppress(OSError):
@@ -94,22 +106,53 @@ def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
         raise
 
 
-def _sync_all(paths: Iterable[Path]) -> None:
-    several = list(paths)
-    if len(several) < 2:
-        return _sync_each(several)
-    from concurrent.futures import ThreadPoolExecutor
+class _Syncs:
+    """The threads that wait for the disk, from the first time that there are several files."""
 
-    # A task per thread, since a task takes as much CPU time as the sync of a small file.
-    shares = [several[first::SYNCS_AT_ONCE] for first in range(min(SYNCS_AT_ONCE, len(several)))]
-    with ThreadPoolExecutor(len(shares), "elephan-sync") as pool:
-        for _ in pool.map(_sync_each, shares):
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> _Syncs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    @contextmanager
+    def opened(self) -> Iterator[list[int]]:
+        """Give a list for descriptors, which are synced together where nothing fails, and closed."""
+        opened: list[int] = []
+        try:
+            yield opened
+            self._sync(opened)
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+
+    def _sync(self, descriptors: Sequence[int]) -> None:
+        if len(descriptors) < 2:
+            return _sync_each(descriptors)
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(SYNCS_AT_ONCE, "elephan-sync")
+        # A task per thread, since a task takes as much CPU time as the sync of a small file.
+        shares = [descriptors[first::SYNCS_AT_ONCE] for first in range(min(SYNCS_AT_ONCE, len(descriptors)))]
+        for _ in self._pool.map(_sync_each, shares):
             pass
 
 
-def _sync_each(paths: Sequence[Path]) -> None:
-    for path in paths:
-        _sync(path)
+def _sync_each(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.fsync(descriptor)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """Write all: one call of the kernel's takes 2 GiB at most (write(2))."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 def _sync(path: Path) -> None:
