@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -37,9 +37,14 @@ Metric = int | float | None
 """A metric's value in the unit its name ends with; None when it does not apply or could not be measured."""
 
 
-def canonical_json(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces: equal values give equal text. Raises ValueError on NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+def canonical_json(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    """Return JSON with sorted keys and no spaces: equal values give equal text. Raises ValueError on NaN.
+
+    `default` gives what stands for an object that JSON does not know.
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=default
+    )
 
 
 def finite(value: Any) -> Any:
@@ -173,7 +178,8 @@ class Record(BaseModel):
 
     def to_json(self) -> str:
         """Return the record as one line of canonical JSON."""
-        return canonical_json(self.model_dump(mode="json"))
+        # All in it is JSON already but for the models inside: pydantic's copy of it would be a third of the time.
+        return canonical_json(vars(self), default=vars)
 
     @classmethod
     def from_json(cls, text: str) -> Record:

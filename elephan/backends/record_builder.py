@@ -12,7 +12,7 @@ from elephan.core import native, version
 from elephan.record import InputFile, Record, SeriesInfo
 from elephan.report.notes import extrapolated
 from elephan.run_spec.types import FlowSpec, RunSpec
-from elephan.store.series import Series
+from elephan.store.series import Series, digest_of
 
 if TYPE_CHECKING:
     from elephan._native import RunResult
@@ -47,7 +47,8 @@ def build_record(
     # Each look at a list of the core's makes it anew.
     flows, entries = result.flows, result.flow_groups
     named: dict[int, tuple[str, dict[str, Any]]] = {}
-    series = Series.from_columns(result.flow_series, result.link_series)
+    columns = result.flow_series, result.link_series
+    series = Series.from_columns(*columns)
     record = Record(
         id=job.id,
         scenario=job.scenario,
@@ -75,7 +76,7 @@ def build_record(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         spec=spec,
         inputs=inputs,
-        series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
+        series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=digest_of(*columns)),
     )
     return record, series
 

@@ -77,7 +77,7 @@ def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
     The disk is waited for once for many of them (docs/results/sweeps.md). Raises `StoreError`; none that was
     not there before is then left, unless it had its name already.
     """
-    temporaries = [path.with_name(f"{path.name}.{os.getpid()}.tmp") for path, _ in contents]
+    temporaries = [f"{path}.{os.getpid()}.tmp" for path, _ in contents]
     folders = list(dict.fromkeys(path.parent for path, _ in contents))
     at = Path()
     try:
@@ -100,7 +100,7 @@ def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
     except BaseException as error:
         for temporary in temporaries:
             with suppress(OSError):
-                temporary.unlink()
+                os.unlink(temporary)
         if isinstance(error, OSError):
             raise StoreError(f"cannot write {at}: {error.strerror or error}") from error
         raise

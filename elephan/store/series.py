@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,38 @@ def _column(values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
-def _values(column: pa.ChunkedArray) -> Iterator[Any]:
-    """Yield the bytes of a column's values; one that was read from a file may come in chunks."""
-    for chunk in column.chunks:
-        if chunk.null_count or pa.types.is_boolean(chunk.type):
-            yield np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False)).tobytes()
-        elif len(chunk):
-            # to_numpy() would do the same, and import pandas first.
-            width = chunk.type.bit_width // 8
-            yield memoryview(chunk.buffers()[1])[chunk.offset * width : (chunk.offset + len(chunk)) * width]
+def _arrays(data: pa.Table) -> dict[str, np.ndarray]:
+    """Return the columns of a table as numpy arrays; one that was read from a file may come in chunks."""
+    return {
+        name: np.concatenate([np.empty(0, column.type.to_pandas_dtype()), *map(_array, filter(len, column.chunks))])
+        for name, column in zip(data.column_names, data.columns, strict=True)
+    }
+
+
+def _array(chunk: pa.Array) -> np.ndarray:
+    if chunk.null_count or pa.types.is_boolean(chunk.type):
+        return np.asarray(chunk.to_numpy(zero_copy_only=False))
+    # to_numpy() would do the same, and import pandas first.
+    return np.frombuffer(chunk.buffers()[1], chunk.type.to_pandas_dtype())[chunk.offset :][: len(chunk)]
+
+
+@cache
+def _arrow_name(kind: np.dtype[Any]) -> str:
+    return str(pa.from_numpy_dtype(kind))
+
+
+def digest_of(flow: Mapping[str, Any], link: Mapping[str, Any]) -> str:
+    """Return the SHA-256 over names, types and bytes of the columns of both tables: equal series, equal digest.
+
+    Columns count in the form in which 0.1 wrote them, so that a run keeps its digest.
+    """
+    total = hashlib.sha256()
+    for kind, columns in zip(KINDS, (flow, link), strict=True):
+        for name, values in columns.items():
+            hashed = _as_hashed(name, np.ascontiguousarray(values))
+            total.update(f"{kind}.{name}:{_arrow_name(hashed.dtype)}:{len(hashed)}\n".encode())
+            total.update(hashed.data)
+    return total.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -69,19 +93,8 @@ class Series:
         return bool(self.flow.num_rows or self.link.num_rows)
 
     def digest(self) -> str:
-        """Return the SHA-256 over names, types and bytes of all columns: equal series, equal digest.
-
-        Columns count in the form in which 0.1 wrote them, so that a run keeps its digest.
-        """
-        total = hashlib.sha256()
-        for kind in KINDS:
-            data: pa.Table = getattr(self, kind)
-            for name, column in zip(data.column_names, data.columns, strict=True):
-                hashed = _as_hashed(name, column)
-                total.update(f"{kind}.{name}:{hashed.type}:{len(hashed)}\n".encode())
-                for part in _values(hashed):
-                    total.update(part)
-        return total.hexdigest()
+        """Return the digest of both tables, see `digest_of`."""
+        return digest_of(_arrays(self.flow), _arrays(self.link))
 
     def write(self, folder: Path, stem: str) -> dict[str, str]:
         """Write both tables under `folder`; return the file name of each kind. Raises `StoreError`."""
@@ -126,13 +139,12 @@ HASHED_ABSENT: dict[str, tuple[int, np.dtype[Any]]] = {
 """The number that 0.1 wrote for "none yet", and the type of the column then, by column."""
 
 
-def _as_hashed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_hashed(name: str, values: np.ndarray) -> np.ndarray:
     """Return a column with the number that 0.1 wrote for "none yet": `_present` the other way round."""
-    if name not in HASHED_ABSENT or not pa.types.is_floating(column.type):
-        return column
+    if name not in HASHED_ABSENT or values.dtype != np.float64:
+        return values
     absent, kind = HASHED_ABSENT[name]
-    values = np.frombuffer(b"".join(_values(column)), np.float64)
-    return pa.chunked_array([_column(np.where(np.isnan(values), absent, values).astype(kind))])
+    return np.where(np.isnan(values), absent, values).astype(kind)
 
 
 def _present(data: pa.Table) -> pa.Table:
