@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from elephan.errors import InputError, StoreAway, StoreError
 from elephan.printable import printable
 from elephan.record import Record
-from elephan.store.files import KINDS, paths_of, stem_of
+from elephan.store.files import KINDS, Syncs, paths_of, stem_of
 from elephan.store.place import Place, default_location, is_away, is_conflict, named, reason_of
 from elephan.store.revision import HEAD
 from elephan.store.rows import COLUMNS, Rows, delete, digest_of, parameters_of, present, put
@@ -118,6 +118,7 @@ class Store:
         self.location = self.place.location
         self.series_folder = self.place.series
         self._say = say or _to_stderr
+        self._syncs = Syncs()
         self._spool = None if self.place.spool is None else Spool(self.place.spool)
         self._away_since_s: float | None = None
         """Time of the last attempt at a server that is away, None when it is there."""
@@ -204,6 +205,7 @@ class Store:
 
     def close(self) -> None:
         """Close the database."""
+        self._syncs.close()
         if self._spool is not None:
             self._spool.close()
         if hasattr(self, "_database"):
@@ -252,7 +254,7 @@ class Store:
             return [{} for _ in runs]
         from elephan.store.series import write_series
 
-        names = iter(write_series(written, self.series_folder))
+        names = iter(write_series(written, self.series_folder, self._syncs))
         return [next(names) if series else {} for _, series in runs]
 
     def _put(self, rows: Sequence[Rows]) -> None:
@@ -306,6 +308,7 @@ class Store:
 
     def settle(self, attempt: bool = True) -> None:
         """End a sweep: send what was kept for a server that was away, or say where it waits. Raises `StoreError`."""
+        self._syncs.close()
         if self._away_since_s is None:
             return
         assert self._spool is not None

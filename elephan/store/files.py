@@ -71,53 +71,24 @@ OPEN_AT_ONCE = 128
 """Files that are written, then synced: a process may have 1,024 open by default (RLIMIT_NOFILE)."""
 
 
-def replace_together(contents: Sequence[tuple[Path, bytes]]) -> None:
-    """Have files take the places of others, each whole and all on the disk when this returns.
-
-    The disk is waited for once for many of them (docs/results/sweeps.md). Raises `StoreError`; none that was
-    not there before is then left, unless it had its name already.
-    """
-    temporaries = [f"{path}.{os.getpid()}.tmp" for path, _ in contents]
-    folders = list(dict.fromkeys(path.parent for path, _ in contents))
-    at = Path()
-    try:
-        with _Syncs() as syncs:
-            for at in folders:
-                at.mkdir(parents=True, exist_ok=True)
-            for first in range(0, len(contents), OPEN_AT_ONCE):
-                several = slice(first, first + OPEN_AT_ONCE)
-                with syncs.opened() as files:
-                    for (path, content), temporary in zip(contents[several], temporaries[several], strict=True):
-                        at = path
-                        files.append(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666))
-                        _write(files[-1], content)
-            for (at, _), temporary in zip(contents, temporaries, strict=True):
-                os.replace(temporary, at)
-            for first in range(0, len(folders), OPEN_AT_ONCE):
-                with syncs.opened() as renamed:
-                    for at in folders[first : first + OPEN_AT_ONCE]:
-                        renamed.append(os.open(at, os.O_RDONLY))
-    except BaseException as error:
-        for temporary in temporaries:
-            with suppress(OSError):
-                os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise StoreError(f"cannot write {at}: {error.strerror or error}") from error
-        raise
-
-
-class _Syncs:
-    """The threads that wait for the disk, from the first time that there are several files."""
+class Syncs:
+    """Threads that wait for the disk; they are there from the first time that there are several files until `close`."""
 
     def __init__(self) -> None:
+        """Start none yet."""
         self._pool: ThreadPoolExecutor | None = None
 
-    def __enter__(self) -> _Syncs:
+    def __enter__(self) -> Syncs:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the threads; further files start others."""
         if self._pool is not None:
             self._pool.shutdown()
+            self._pool = None
 
     @contextmanager
     def opened(self) -> Iterator[list[int]]:
@@ -133,14 +104,50 @@ class _Syncs:
     def _sync(self, descriptors: Sequence[int]) -> None:
         if len(descriptors) < 2:
             return _sync_each(descriptors)
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import ThreadPoolExecutor, wait
 
-            self._pool = ThreadPoolExecutor(SYNCS_AT_ONCE, "elephan-sync")
+        self._pool = self._pool or ThreadPoolExecutor(SYNCS_AT_ONCE, "elephan-sync")
         # A task per thread, since a task takes as much CPU time as the sync of a small file.
         shares = [descriptors[first::SYNCS_AT_ONCE] for first in range(min(SYNCS_AT_ONCE, len(descriptors)))]
-        for _ in self._pool.map(_sync_each, shares):
-            pass
+        tasks = [self._pool.submit(_sync_each, share) for share in shares]
+        # All of them, before a descriptor is closed.
+        wait(tasks)
+        for task in tasks:
+            task.result()
+
+
+def replace_together(contents: Sequence[tuple[Path, bytes]], syncs: Syncs) -> None:
+    """Have files take the places of others, each whole and all on the disk when this returns.
+
+    The disk is waited for once for many of them (docs/results/sweeps.md). Raises `StoreError`; none that was
+    not there before is then left, unless it had its name already.
+    """
+    temporaries = [f"{path}.{os.getpid()}.tmp" for path, _ in contents]
+    folders = list(dict.fromkeys(path.parent for path, _ in contents))
+    at = Path()
+    try:
+        for at in folders:
+            at.mkdir(parents=True, exist_ok=True)
+        for first in range(0, len(contents), OPEN_AT_ONCE):
+            several = slice(first, first + OPEN_AT_ONCE)
+            with syncs.opened() as files:
+                for (path, content), temporary in zip(contents[several], temporaries[several], strict=True):
+                    at = path
+                    files.append(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666))
+                    _write(files[-1], content)
+        for (at, _), temporary in zip(contents, temporaries, strict=True):
+            os.replace(temporary, at)
+        for first in range(0, len(folders), OPEN_AT_ONCE):
+            with syncs.opened() as renamed:
+                for at in folders[first : first + OPEN_AT_ONCE]:
+                    renamed.append(os.open(at, os.O_RDONLY))
+    except BaseException as error:
+        for temporary in temporaries:
+            with suppress(OSError):
+                os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise StoreError(f"cannot write {at}: {error.strerror or error}") from error
+        raise
 
 
 def _sync_each(descriptors: Sequence[int]) -> None:

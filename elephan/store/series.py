@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan.errors import StoreError
-from elephan.store.files import KINDS, names_of, paths_of, replace_together, replacing
+from elephan.store.files import KINDS, Syncs, names_of, paths_of, replace_together, replacing
 
 
 def table(columns: Mapping[str, Any]) -> pa.Table:
@@ -98,7 +98,8 @@ class Series:
 
     def write(self, folder: Path, stem: str) -> dict[str, str]:
         """Write both tables under `folder`; return the file name of each kind. Raises `StoreError`."""
-        return write_series([(self, stem)], folder)[0]
+        with Syncs() as syncs:
+            return write_series([(self, stem)], folder, syncs)[0]
 
     @classmethod
     def read(cls, folder: Path, names: Mapping[str, str]) -> Series:
@@ -166,7 +167,9 @@ WRITTEN_AT_ONCE_BYTES = 64 * 2**20
 """Series in memory whose files wait for the disk together, bytes."""
 
 
-def write_series(several: Sequence[tuple[Series | SeriesFiles, str]], folder: Path) -> list[dict[str, str]]:
+def write_series(
+    several: Sequence[tuple[Series | SeriesFiles, str]], folder: Path, syncs: Syncs
+) -> list[dict[str, str]]:
     """Write series under `folder`, each by its stem; return the file names of each by kind. Raises `StoreError`."""
     waiting: list[tuple[Path, bytes]] = []
     waiting_bytes = 0
@@ -177,10 +180,10 @@ def write_series(several: Sequence[tuple[Series | SeriesFiles, str]], folder: Pa
             waiting.append((path, content))
             waiting_bytes += len(content)
         if waiting_bytes > WRITTEN_AT_ONCE_BYTES:
-            replace_together(waiting)
+            replace_together(waiting, syncs)
             waiting.clear()
             waiting_bytes = 0
-    replace_together(waiting)
+    replace_together(waiting, syncs)
     return [dict(zip(KINDS, names_of(stem), strict=True)) for _, stem in several]
 
 
