@@ -18,6 +18,7 @@ from elephan.loss_response.published import RESPONSES, Response
 from elephan.report.timeline import Floats, Line, flow_line
 from elephan.scenario import Scenario
 from elephan.scenario.toml import format_value
+from elephan.store.series import values_of
 from elephan.sweep.executor import Outcome, execute
 from elephan.sweep.progress import NoProgress
 
@@ -191,8 +192,8 @@ def response_text(loss: float) -> str:
 
 def _after_loss(outcome: Outcome) -> AfterLoss:
     assert outcome.series is not None, "the scenario takes series"
-    dropped = outcome.series.link.column("dropped_packets").to_numpy()
-    times = outcome.series.link.column("time_s").to_numpy()
+    dropped = values_of(outcome.series.link, "dropped_packets")
+    times = values_of(outcome.series.link, "time_s")
     lost_s = float(times[dropped > 0].min(initial=np.inf))
     return after_loss(flow_line(outcome.series, [0], "cwnd_packets", "sum"), lost_s)
 

@@ -24,7 +24,7 @@ from elephan.report.metrics import Metric, metric
 from elephan.report.points import Entity, Point, number, short, shown
 from elephan.report.statistics import Estimate
 from elephan.report.timeline import Floats, Line, averaged, bottleneck, flow_line, group_rows, link_line, thinned
-from elephan.store.series import Series
+from elephan.store.series import Series, values_of
 
 MOST_CURVES = 8
 """Curves in one figure: as many as there are colours that can be told apart."""
@@ -325,7 +325,7 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
 
 def _end_of_interest(tracks: Sequence[_Track]) -> float:
     """Return where figures of the transport end, s: infinity, or soon after the shortest run when others drain long."""
-    ends = [float(track.series.flow.column("time_s").to_numpy().max(initial=0.0)) for track in tracks]
+    ends = [float(values_of(track.series.flow, "time_s").max(initial=0.0)) for track in tracks]
     return ZOOM * min(ends) if min(ends) > 0 and max(ends) > LONG_TAIL * min(ends) else math.inf
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elephan.record import Record
-from elephan.store.series import Series
+from elephan.store.series import Series, values_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class Course:
     @classmethod
     def of(cls, series: Series, flows: Sequence[int], at_s: float) -> Course:
         """Read it off a series, which has samples."""
-        rows = np.isin(series.flow.column("flow").to_numpy(), list(flows))
+        rows = np.isin(values_of(series.flow, "flow"), list(flows))
 
         def summed(name: str) -> tuple[Floats, Floats]:
             return _summed(series.flow, name, rows)
@@ -256,7 +256,7 @@ def _sample_before(times: Floats, time_s: float) -> int:
 
 def _summed(table: Any, name: str, rows: Any) -> tuple[Floats, Floats]:
     """Times of samples, and a column's sums over all that have a row there."""
-    times, places = np.unique(table.column("time_s").to_numpy()[rows], return_inverse=True)
+    times, places = np.unique(values_of(table, "time_s")[rows], return_inverse=True)
     sums = np.zeros(len(times))
-    np.add.at(sums, places, np.asarray(table.column(name).to_numpy()[rows], dtype=np.float64))
+    np.add.at(sums, places, np.asarray(values_of(table, name)[rows], dtype=np.float64))
     return np.asarray(times, dtype=np.float64), sums

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elephan.record import Record
-from elephan.store.series import Series
+from elephan.store.series import Series, values_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,10 +74,10 @@ def flow_line(series: Series, flows: Sequence[int], column: str, combine: str) -
     """Return a flow column over time; over several connections their `combine`: "sum", "mean" or "max"."""
     if column not in series.flow.column_names:
         return Line(np.empty(0), np.empty(0))
-    index = series.flow.column("flow").to_numpy()
+    index = values_of(series.flow, "flow")
     mask = np.isin(index, list(flows))
-    time_s = series.flow.column("time_s").to_numpy()[mask]
-    values = series.flow.column(column).to_numpy()[mask].astype(np.float64)
+    time_s = values_of(series.flow, "time_s")[mask]
+    values = values_of(series.flow, column)[mask].astype(np.float64)
     if len(flows) <= 1 or not len(time_s):
         return Line(time_s, values)
     reduce: Callable[..., Floats] = {"sum": _sum, "mean": _mean, "max": _max}[combine]
@@ -106,8 +106,8 @@ def bottleneck(record: Record, series: Series) -> int | None:
     """Return the index of the link whose queue was longest on average; without any queue the slowest used."""
     if not series.link.num_rows:
         return None
-    index = series.link.column("link").to_numpy()
-    queue = series.link.column("queue_bytes").to_numpy().astype(np.float64)
+    index = values_of(series.link, "link")
+    queue = values_of(series.link, "queue_bytes").astype(np.float64)
     total = np.bincount(index, weights=queue)
     if total.max() > 0:
         return int(total.argmax())
@@ -118,6 +118,6 @@ def bottleneck(record: Record, series: Series) -> int | None:
 
 def link_line(series: Series, link: int, column: str) -> Line:
     """Return a column of one link over time."""
-    mask = series.link.column("link").to_numpy() == link
-    time_s = series.link.column("time_s").to_numpy()[mask]
-    return Line(time_s, series.link.column(column).to_numpy()[mask].astype(np.float64))
+    mask = values_of(series.link, "link") == link
+    time_s = values_of(series.link, "time_s")[mask]
+    return Line(time_s, values_of(series.link, column)[mask].astype(np.float64))

@@ -33,18 +33,24 @@ def _column(values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
+def values_of(data: pa.Table, name: str) -> np.ndarray:
+    """Return a column of a table as a numpy array; that of a fresh run is the core's own memory.
+
+    Arrow's to_numpy() would do the same, and import pandas first, which takes longer than many a run.
+    """
+    column = data.column(name)
+    # One that was read from a file may come in chunks.
+    parts = [_array(chunk) for chunk in column.chunks if len(chunk)]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, column.type.to_pandas_dtype()), *parts])
+
+
 def _arrays(data: pa.Table) -> dict[str, np.ndarray]:
-    """Return the columns of a table as numpy arrays; one that was read from a file may come in chunks."""
-    return {
-        name: np.concatenate([np.empty(0, column.type.to_pandas_dtype()), *map(_array, filter(len, column.chunks))])
-        for name, column in zip(data.column_names, data.columns, strict=True)
-    }
+    return {name: values_of(data, name) for name in data.column_names}
 
 
 def _array(chunk: pa.Array) -> np.ndarray:
     if chunk.null_count or pa.types.is_boolean(chunk.type):
         return np.asarray(chunk.to_numpy(zero_copy_only=False))
-    # to_numpy() would do the same, and import pandas first.
     return np.frombuffer(chunk.buffers()[1], chunk.type.to_pandas_dtype())[chunk.offset :][: len(chunk)]
 
 
@@ -154,7 +160,7 @@ def _present(data: pa.Table) -> pa.Table:
     if "ssthresh_packets" not in names or pa.types.is_floating(data.schema.field("ssthresh_packets").type):
         return data
     for name, bound, is_above in (("ssthresh_packets", INFINITE_SSTHRESH - 1, True), ("srtt_s", 0, False)):
-        values = data.column(name).to_numpy().astype(np.float64)
+        values = values_of(data, name).astype(np.float64)
         is_absent = values > bound if is_above else values <= bound
         data = data.set_column(names.index(name), name, _column(np.where(is_absent, np.nan, values)))
     return data
@@ -193,7 +199,7 @@ def as_parquet(data: pa.Table, path: Path) -> bytes:
     buffer = pa.BufferOutputStream()
     is_small = data.num_rows * data.num_columns <= SMALL_VALUES
     try:
-        # Dictionaries and statistics make files of columns of measurements larger, and double the time.
+        # Dictionaries and statistics make files of measurements larger, and take longer (docs/design/store.md).
         pq.write_table(
             data,
             buffer,
