@@ -1,5 +1,7 @@
 """The store: whole runs or none, old stores read, newer ones refused."""
 
+import errno
+import os
 import resource
 import sqlite3
 import subprocess
@@ -9,14 +11,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sqlalchemy import create_engine
 
 from elephan.errors import InputError, StoreError, StoreUnusable
 from elephan.record import Record
 from elephan.store import Filter, Series, Store, default_location, open_store
+from elephan.store.files import Syncs, replace_together
 from elephan.store.revision import HEAD
 from elephan.store.schema import Base
+from elephan.store.series import digest_of, values_of
 
 Make = Callable[..., Record]
 MakeSeries = Callable[..., Series]
@@ -246,6 +251,42 @@ def test_series_are_not_copied_on_their_way_to_arrow() -> None:
     values = np.arange(1000, dtype=np.float64)
     series = Series.from_columns({"time_s": values}, {})
     assert series.flow.column("time_s").chunk(0).buffers()[1].address == values.ctypes.data
+
+
+def test_a_series_has_one_digest_fresh_in_chunks_and_from_its_files(tmp_path: Path) -> None:
+    row = np.arange(3000)
+    columns = {
+        "time_s": row / 7,
+        "flow": row.astype(np.int32),
+        "ssthresh_packets": np.where(row % 3 == 0, np.nan, 5.0),
+        "srtt_s": np.where(row % 4 == 0, np.nan, 0.1),
+        "is_up": row % 2 == 0,
+    }
+    for rows in (0, 1, 50, 3000):
+        flow, link = {name: values[:rows] for name, values in columns.items()}, {"time_s": row[:rows] / 9}
+        whole = Series.from_columns(flow, link)
+        parts = [whole.flow.slice(0, 7), whole.flow.slice(7, 0), whole.flow.slice(7)]
+        stored = Series.read(tmp_path, whole.write(tmp_path, f"ab/{rows}"))
+        for one in (whole, Series(pa.concat_tables(parts), whole.link), stored):
+            assert one.digest() == digest_of(flow, link)
+            assert all(np.array_equal(values_of(one.flow, name), flow[name], equal_nan=True) for name in flow)
+
+
+def test_files_that_cannot_be_synced_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    opened = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(os, "fsync", full)
+    contents = [(tmp_path / f"{number % 20}" / str(number), b"content") for number in range(300)]
+    with Syncs() as syncs, pytest.raises(StoreError, match="No space left on device"):
+        replace_together(contents, syncs)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert len(os.listdir("/proc/self/fd")) == opened
+    monkeypatch.undo()
+    with Syncs() as syncs:
+        replace_together(contents, syncs)
+    assert all(path.read_bytes() == content for path, content in contents)
 
 
 def test_a_lost_series_file_says_so(store: Store, make_record: Make, make_series: MakeSeries, tmp_path: Path) -> None:
