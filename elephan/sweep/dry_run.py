@@ -45,7 +45,7 @@ TRIED_MOST = 24
 TRY_S = 10.0
 """Time for all points that are tried, s."""
 
-OVERHEAD_S = 0.003
+OVERHEAD_S = 0.002
 """Time of a simulated run beside its simulation, s (docs/results/sweeps.md)."""
 
 WIDEST = 10.0

@@ -1,10 +1,9 @@
 """`python -m evaluation.performance.sweep`: cost of a point of a sweep beside its simulation. Writes the table of
 docs/results/sweeps.md.
 
-Points of the first part are trivially small, so that nearly all is overhead: making the job, looking it up, recording,
-storing. Each sweep runs once, whole, in a process that has loaded its modules and made its store. A cluster's scheduler
-and its two workers run on this machine, and their CPU time counts. Sweeps of the second part are commands of their own,
-with points that take about a millisecond.
+Points are trivially small, so that nearly all is overhead: making the job, looking it up, recording, storing. Each
+sweep runs once, whole, in a process that has loaded its modules and made its store. A cluster's scheduler and its two
+workers run on this machine, and their CPU time counts.
 """
 
 from __future__ import annotations
@@ -40,40 +39,24 @@ FILES, FILE_BYTES = 64, 3000
 """Files that are synced, about those of a batch of runs."""
 OVERHEAD_MAX_MS = 3.0
 """Bound on the overhead of a point, ms."""
-COMMANDED = 1_000
-"""Points of a command's sweep."""
-COMMAND_MAX_MS = 2.0
-"""Bound on the CPU time of a command by its points, beside their simulation, ms."""
 
 TEXT = """
 name = "tiny"
 [run]
-duration = "{duration}"
+duration = "100ms"
 repetitions = {repetitions}
 [path]
 bandwidth = "20Mbit/s"
 rtt = "20ms"
 [[flow]]
 name = "copy"
-workload = {workload}
+workload = {{ kind = "bulk", bytes = "10kB" }}
 [measure]
 series = {series}
 [sweep]
 "path.rtt" = {{ from = "10ms", to = "109ms", step = "1ms" }}
-"path.bandwidth" = {bandwidths}
+"path.bandwidth" = ["10Mbit/s", "20Mbit/s", "30Mbit/s", "40Mbit/s", "50Mbit/s"]
 """
-TINY = {
-    "duration": "100ms",
-    "workload": '{ kind = "bulk", bytes = "10kB" }',
-    "bandwidths": ["10Mbit/s", "20Mbit/s", "30Mbit/s", "40Mbit/s", "50Mbit/s"],
-}
-A_MILLISECOND = {
-    "duration": "1s",
-    "workload": '"bulk"',
-    "bandwidths": ["160Mbit/s", "200Mbit/s", "240Mbit/s", "280Mbit/s", "320Mbit/s"],
-}
-"""Keys of points that take about a millisecond to simulate."""
-COMBINATIONS = 500
 
 SCHEDULER = """
 import sys
@@ -176,7 +159,7 @@ def measured(points: int) -> tuple[list[tuple[Cost, Cost]], Cost]:
         folder = Path(name)
         for title, series in (("with series", '"10ms"'), ("without series", "false")):
             file = folder / f"{title.replace(' ', '-')}.toml"
-            file.write_text(TEXT.format(repetitions=points // COMBINATIONS, series=series, **TINY), encoding="utf-8")
+            file.write_text(TEXT.format(repetitions=points // 500, series=series), encoding="utf-8")
             alone = simulated(file)
             here = ran(f"here, {title}", file, folder / f"{file.stem}.sqlite")
             found.append((here, alone))
@@ -187,51 +170,6 @@ def measured(points: int) -> tuple[list[tuple[Cost, Cost]], Cost]:
             say(there, alone)
         again = ran("here, all of it stored before", file, folder / f"{file.stem}.sqlite")
     return found, again
-
-
-def commanded() -> str:
-    """Return what the command takes for sweeps, start and end of its process included, as text."""
-    rows, beside_ms = [], {}
-    with tempfile.TemporaryDirectory(prefix="elephan-sweep-") as name:
-        folder = Path(name)
-        for series, title in (('"10ms"', "series every 10 ms"), ("false", "no series")):
-            file = folder / f"{title.replace(' ', '-')}.toml"
-            repetitions = COMMANDED // COMBINATIONS
-            file.write_text(TEXT.format(repetitions=repetitions, series=series, **A_MILLISECOND), encoding="utf-8")
-            alone = simulated(file)
-            for report, options in (("", ["--no-report"]), (", with its report", [])):
-                cost = _by_command(title + report, file, options)
-                say(cost, alone)
-                if not report:
-                    beside_ms[title] = cost.overhead_ms(alone)
-                cells = [f"{alone.cpu_ms:.2f}", f"{cost.here_s:.2f}", f"{cost.overhead_ms(alone):.2f}"]
-                rows.append([cost.title, *cells])
-    most = max(beside_ms.values())
-    return (
-        fill(
-            f"`elephan run` on {COMMANDED:,} points, with a store that is there. Without its report a point takes at "
-            f"most {most:.2f} ms beside its simulation, {'within' if most <= COMMAND_MAX_MS else 'above'} the bound of "
-            f"{COMMAND_MAX_MS:g} ms."
-        )
-        + "\n\n"
-        + table(["sweep", "simulation of a point, ms", "CPU of the command, s", "a point beside it, ms"], rows)
-    )
-
-
-def _by_command(title: str, file: Path, options: list[str]) -> Cost:
-    """Return the cost of `elephan run` on a scenario, as a process of its own."""
-    store = file.with_name(f"{title.replace(' ', '-')}.sqlite")
-    Store(str(store)).close()
-    command = [sys.executable, "-c", "from elephan.cli import main; main()", "run", str(file), "--store", str(store)]
-    wall_s, before_s = time.perf_counter(), _cpu_of_children()
-    subprocess.run([*command, "--out", str(store.with_suffix("")), *options], check=True, capture_output=True)
-    return Cost(title, COMMANDED, time.perf_counter() - wall_s, _cpu_of_children() - before_s)
-
-
-def _cpu_of_children() -> float:
-    """Return the CPU time of the processes that have ended, s."""
-    times = os.times()
-    return times.children_user + times.children_system
 
 
 def synced(folder: Path) -> tuple[float, float]:
@@ -260,7 +198,6 @@ def main() -> int:
     parser.add_argument("--dry", action="store_true", help="print the table, write no page")
     options = parser.parse_args()
     load = os.getloadavg()[0]
-    by_command = commanded()
     rows, again = measured(options.points)
     with tempfile.TemporaryDirectory(prefix="elephan-sweep-", dir=".") as name:
         alone_ms, together_ms = synced(Path(name))
@@ -282,9 +219,9 @@ def main() -> int:
         )
     )
     if options.dry:
-        print(f"{by_command}\n\n{text}")
+        print(text)
     else:
-        write_parts(PAGE, COMMAND, {"command": by_command, "cost": text})
+        write_parts(PAGE, COMMAND, {"cost": text})
     return 0
 
 
