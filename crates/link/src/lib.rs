@@ -42,14 +42,17 @@ mod per_flow_loss;
 mod policed;
 mod policer;
 mod precomputed;
+mod prefetch;
 pub mod random;
 mod red;
 mod ring;
+mod sampling;
 mod scheduled_queue;
 mod serializer;
 #[cfg(test)]
 mod tests;
 mod variable;
+mod waiting;
 
 pub use admission::Admission;
 pub use batched::BatchedLink;
@@ -67,5 +70,7 @@ pub use pacer::{PacerId, Pacers};
 pub use packet::Packet;
 pub use policed::PolicedLink;
 pub use precomputed::PrecomputedLink;
+pub use prefetch::prefetch;
+pub use sampling::Sample;
 pub use scheduled_queue::ScheduledQueue;
 pub use variable::{LinkEvent, VariableLink};

@@ -10,8 +10,9 @@ use crate::packet::Packet;
 use crate::policed::PolicedLink;
 use crate::precomputed::PrecomputedLink;
 use crate::random::stream_seed;
+use crate::sampling::Sample;
 use crate::variable::{LinkEvent, VariableLink};
-use units::Time;
+use units::{Span, Time};
 
 /// One direction of a link. See the crate's documentation.
 ///
@@ -189,6 +190,24 @@ impl<P: Packet> Link<P> {
             Link::Policed(policed) => policed.link_mut().queue(now.0),
             Link::Batched(link) => link.queue(),
         }
+    }
+
+    /// Takes samples at `first` and every `interval` behind it: [`Link::sample`] is asked at these times then, in their
+    /// order, and need not be kept in mind for anything else that is computed ahead of time.
+    pub fn take_samples(&mut self, first: Time, interval: Span) {
+        if let Link::Precomputed(link) = self {
+            link.take_samples(first.0, interval.0);
+        }
+    }
+
+    /// The sample at `now`, to which the counters were brought.
+    pub fn sample(&mut self, now: Time) -> Sample {
+        if let Link::Precomputed(link) = self {
+            return link.sample(now.0);
+        }
+        let (queue_packets, queue_bytes) = self.queue(now);
+        let stats = self.stats();
+        Sample { queue_packets, queue_bytes, dropped_packets: stats.dropped(), delivered_bytes: stats.delivered_bytes }
     }
 
     /// Packets inside: waiting, being sent, on the line; without those that [`Link::poll_dropped`] has yet to report.

@@ -108,6 +108,34 @@ impl Loss {
         true
     }
 
+    /// Returns true if nothing is ever lost.
+    pub fn is_never(&self) -> bool {
+        matches!(self.source, Source::Never) && self.per_flow.is_none()
+    }
+
+    /// Packets of `bytes` that certainly pass next, if all are of [`Loss::flow`].
+    #[inline]
+    pub fn certain(&self, bytes: u32) -> u64 {
+        if self.by_bits {
+            // A line that has carried nothing yet asks for no bytes.
+            self.gap.checked_div(self.distance(bytes)).unwrap_or(0)
+        } else {
+            self.gap
+        }
+    }
+
+    /// The flow whose losses are drawn now; None: losses are not drawn by flow.
+    #[inline]
+    pub fn flow(&self) -> Option<u64> {
+        self.by_flow.then_some(self.flow)
+    }
+
+    /// `count` packets of `bytes` pass, which were certain to.
+    #[inline]
+    pub fn pass_certain(&mut self, bytes: u32, count: u64) {
+        self.gap -= if self.by_bits { self.distance(bytes) * count } else { count };
+    }
+
     /// Distance that a packet of `bytes` takes: 1, or its bits.
     pub fn distance(&self, bytes: u32) -> u64 {
         if self.by_bits {

@@ -11,9 +11,11 @@ use crate::counters::{DropReason, Stats};
 use crate::loss::Loss;
 use crate::packet::Packet;
 use crate::ring::Ring;
-use crate::serializer::Serializer;
+use crate::sampling::{Arrived, Sample, Sampling};
+use crate::serializer::{Line, Serializer};
+use crate::waiting::Waiting;
 use std::collections::VecDeque;
-use units::Time;
+use units::{Rate, Span, Time};
 
 /// Size and sojourn time (arrival to departure) of a packet, beside its departure.
 #[derive(Clone, Copy)]
@@ -37,6 +39,8 @@ impl PacketMark {
     }
 }
 
+/// Smallest packet: an IP header alone.
+const SMALLEST_BYTES: u64 = 20;
 /// Largest packet.
 const MAX_BYTES: u32 = u16::MAX as u32;
 
@@ -53,27 +57,41 @@ pub struct PrecomputedLink<P> {
     due: u64,
     transmitter: Serializer,
     delay: u64,
-    /// Departures and marks of packets that have not reached the far end. Its waiting part is as of the latest arrival.
+    /// Waits up to it need no look at the queue; see [`PrecomputedLink::find_calm`].
+    calm_ns: u64,
+    /// From then on only packets of the present size wait.
+    mixed_until: u64,
+    /// Packets that wait, as of the latest arrival.
+    waiting: Waiting,
+    /// Times of the next samples of arrivals and of deliveries; never: `u64::MAX`.
+    next_samples: [u64; 2],
+    /// Bytes of all packets that were not lost.
+    passed_bytes: u64,
+    /// Packets that left no mark: they had reached the far end before anybody could ask.
+    unmarked: u64,
+    /// Of these: packets and bytes that were not lost and are not in `stats` yet.
+    fresh: (u64, u64),
+    loss: Loss,
+    /// Departures and marks of packets that have not reached the far end.
     marks: Ring<PacketMark, ()>,
     /// Packets left here until they reach the far end, with their arrival times.
     arriving: Ring<P, ()>,
-    waiting_bytes: u64,
-    /// Time at which the first waiting packet starts. Undefined when none waits.
-    next_start: u64,
     limit_packets: u64,
     limit_bytes: u64,
     /// Longest queue in packets and in bytes, future arrivals included.
     max_queue: (u64, u64),
-    loss: Loss,
     /// Numbers of the packets that the line loses, ascending.
     lost: VecDeque<u64>,
-    /// Packets that had arrived at the last read of the queue.
+    /// Of those with marks: packets that had arrived at the last read of the queue.
     arrived: u64,
     /// Bytes of the packets that the readers have passed.
     read_bytes: [u64; 2],
     /// Bytes of the packets whose marks were taken.
     retired_bytes: u64,
     stats: Stats,
+    /// All drops, those computed ahead of time, too.
+    dropped: u64,
+    sampling: Option<Box<Sampling>>,
     deferred: Box<DeferredStats>,
 }
 
@@ -100,10 +118,17 @@ impl<P: Packet> PrecomputedLink<P> {
             delay: config.delay.0,
             limit_packets,
             limit_bytes,
+            waiting: Waiting::new(),
+            calm_ns: 0,
+            mixed_until: 0,
             marks: Ring::new(),
             arriving: Ring::new(),
-            waiting_bytes: 0,
-            next_start: 0,
+            next_samples: [u64::MAX; 2],
+            passed_bytes: 0,
+            dropped: 0,
+            sampling: None,
+            unmarked: 0,
+            fresh: (0, 0),
             loss: Loss::new(&config.loss, config.framing, seed),
             lost: VecDeque::new(),
             max_queue: (0, 0),
@@ -115,52 +140,188 @@ impl<P: Packet> PrecomputedLink<P> {
         })
     }
 
-    /// `packet` arrives at `at`, which may be later than `now`. Returns when it reaches the far end. The packet stays
-    /// with the caller, who hands it to the next link or leaves it here by [`PrecomputedLink::deliver_at`].
+    /// `packet` arrives at `at`. Returns when it reaches the far end. The packet stays with the caller, who hands it to
+    /// the next link or leaves it here by [`PrecomputedLink::deliver_at`].
     ///
-    /// Neither `now` nor `at` may go back over calls.
+    /// Counters and queues will be read as of `now` at the earliest: what is over by then leaves no trace but in the
+    /// counters. `now` may be before `at` or after it. Over calls `at` may not go back, nor may `now` of the next read.
     ///
     /// # Errors
     /// Why the link drops the packet; it is not reported again.
+    #[inline]
+    pub fn admit(&mut self, now: Time, at: Time, packet: &P) -> Result<Time, DropReason> {
+        let mut line = self.transmitter.line();
+        let arrives = self.pass(&mut line, now.0, at.0, packet);
+        self.transmitter.put(line);
+        arrives.map(Time)
+    }
+
+    /// As [`PrecomputedLink::admit`] for each of `packets` with its time of arrival here, ns; leaves those that reach
+    /// the far end, with their times there, and hands the others to `refused`, with their times here.
+    pub fn admit_all(&mut self, now: u64, packets: &mut Vec<(u64, P)>, mut refused: impl FnMut(u64, P, DropReason))
+    where
+        P: Copy,
+    {
+        let mut line = self.transmitter.line();
+        let (mut kept, mut index) = (0, 0);
+        while index < packets.len() {
+            let marks = line.free_at().max(packets[index].0).saturating_add(self.delay) > now;
+            let calm = if marks {
+                self.settle(now);
+                self.pass_calmly::<true>(&mut line, now, &mut packets[index..])
+            } else {
+                self.pass_calmly::<false>(&mut line, now, &mut packets[index..])
+            };
+            if kept < index {
+                packets.copy_within(index..index + calm, kept);
+            }
+            (index, kept) = (index + calm, kept + calm);
+            let Some(&(at, packet)) = packets.get(index) else { break };
+            index += 1;
+            match self.pass(&mut line, now, at, &packet) {
+                Ok(arrives) => {
+                    packets[kept] = (arrives, packet);
+                    kept += 1;
+                }
+                Err(reason) => refused(at, packet, reason),
+            }
+        }
+        packets.truncate(kept);
+        self.transmitter.put(line);
+    }
+
+    /// The common case, for as many of `packets` as it holds: packets of one size that are not lost and find a queue
+    /// that is neither full nor longer than ever before. Returns how many; their times are those at the far end. With
+    /// `MARKS` they may be there later than `now`.
+    ///
+    /// The same steps as [`PrecomputedLink::pass`] takes, in registers and without a branch that nobody can foresee.
+    #[inline]
+    fn pass_calmly<const MARKS: bool>(&mut self, line: &mut Line, now: u64, packets: &mut [(u64, P)]) -> usize {
+        let Some(&(first, _)) = packets.first() else { return 0 };
+        if first < self.mixed_until {
+            return 0;
+        }
+        let (bytes, delay, calm_ns) = (line.last_bytes(), self.delay, self.calm_ns);
+        let most = packets.len().min(usize::try_from(self.loss.certain(bytes)).unwrap_or(usize::MAX));
+        let packets = &mut packets[..most];
+        let flow = self.loss.flow();
+        let [next_sample, next_delivered] = self.next_samples;
+        let latest = if MARKS { next_delivered } else { next_delivered.min(now) };
+        let mut writer = self.waiting.writer();
+        let mut count = 0;
+        let mut current = *line;
+        for (at, packet) in packets.iter_mut() {
+            let mut next = current;
+            let free_at = current.free_at();
+            let waits = *at < free_at;
+            let arrives = next.send_calmly(*at).saturating_add(delay);
+            let other = packet.bytes() != bytes || flow.is_some_and(|flow| packet.flow_hash() != flow);
+            let seen = *at > next_sample || arrives > latest;
+            if other || seen || (waits && (free_at - *at > calm_ns || writer.is_full())) {
+                break;
+            }
+            writer.push_if(waits, free_at, bytes);
+            if MARKS {
+                let depart = next.free_at();
+                self.marks.push(depart, (), PacketMark::new(bytes, depart - *at), false);
+            }
+            current = next;
+            *at = arrives;
+            count += 1;
+        }
+        *line = current;
+        let last = writer.last();
+        self.waiting.put(last);
+        self.loss.pass_certain(bytes, count as u64);
+        self.passed_bytes += count as u64 * u64::from(bytes);
+        if !MARKS {
+            self.unmarked += count as u64;
+            self.fresh = (self.fresh.0 + count as u64, self.fresh.1 + count as u64 * u64::from(bytes));
+        }
+        count
+    }
+
     // Once per packet and hop; as a call it takes a tenth more instructions (callgrind).
     #[inline(always)]
-    pub fn admit(&mut self, now: Time, at: Time, packet: &P) -> Result<Time, DropReason> {
-        let (now, at) = (now.0, at.0);
+    fn pass(&mut self, line: &mut Line, now: u64, at: u64, packet: &P) -> Result<u64, DropReason> {
         let bytes = packet.bytes();
-        assert!(bytes <= MAX_BYTES, "a packet of {bytes} bytes: an IP packet has 65,535 at most");
-        if self.marks.is_block_full() {
-            // Once per block: cheap, and the ring stays as short as the packets inside.
-            self.settle(now);
+        if line.last_bytes() != bytes {
+            self.resize(line, bytes);
         }
-        let free_at = self.transmitter.free_at();
+        if at > self.next_samples[0] {
+            self.sample_arrivals(at);
+        }
+        let free_at = line.free_at();
         // A free line takes the packet at once: it never waits and no limit holds for it.
-        let waits = at < free_at;
-        if waits {
-            self.advance(at);
-            let (others, total) = (self.marks.waiting(), self.waiting_bytes + u64::from(bytes));
-            if others >= self.limit_packets || total > self.limit_bytes {
-                self.defer_drop(now, at, DropReason::QueueFull);
-                return Err(DropReason::QueueFull);
+        if at < free_at {
+            if free_at - at > self.calm_ns || at < self.mixed_until {
+                self.check_queue(now, at, line)?;
             }
-            if others == 0 {
-                self.next_start = free_at;
-            }
-            self.waiting_bytes = total;
-            if others >= self.max_queue.0 || total > self.max_queue.1 {
-                self.raise_max_queue(now, at, others + 1, total);
-            }
-        } else if self.marks.waiting() > 0 {
-            self.marks.start_all();
-            self.waiting_bytes = 0;
+            self.waiting.push(at, free_at, bytes);
         }
-        let depart = self.transmitter.send(at, bytes);
-        self.marks.push(depart, (), PacketMark::new(bytes, depart - at), waits);
-        if self.loss.loses(bytes, || packet.flow_hash()) {
-            self.lost.push_back(self.marks.taken() + self.marks.len() - 1);
+        let depart = line.send(at);
+        let arrives = depart.saturating_add(self.delay);
+        if arrives > self.next_samples[1] {
+            self.sample_deliveries(arrives);
+        }
+        let lost = self.loss.loses(bytes, || packet.flow_hash());
+        self.passed_bytes += if lost { 0 } else { u64::from(bytes) };
+        if arrives > now {
+            if self.marks.is_block_full() {
+                // Once per block: cheap, and the ring stays as short as the packets inside.
+                self.settle(now);
+            }
+            self.marks.push(depart, (), PacketMark::new(bytes, depart - at), false);
+        } else {
+            self.unmarked += 1;
+            if !lost {
+                self.fresh = (self.fresh.0 + 1, self.fresh.1 + u64::from(bytes));
+            }
+        }
+        if lost {
+            if arrives > now {
+                self.lost.push_back(self.marks.taken() + self.marks.len() - 1);
+            }
             self.defer_drop(now, at, DropReason::Loss);
             return Err(DropReason::Loss);
         }
-        Ok(Time(depart.saturating_add(self.delay)))
+        Ok(arrives)
+    }
+
+    /// Packets of another size come. Those of earlier sizes may wait until the line would be free.
+    #[cold]
+    fn resize(&mut self, line: &mut Line, bytes: u32) {
+        assert!(bytes <= MAX_BYTES, "a packet of {bytes} bytes: an IP packet has 65,535 at most");
+        self.mixed_until = line.free_at();
+        self.transmitter.resize(line, bytes);
+        self.find_calm(line);
+    }
+
+    /// A packet of the line's size comes at `at` and may find no room, or make the queue longer than ever.
+    #[inline(never)]
+    fn check_queue(&mut self, now: u64, at: u64, line: &Line) -> Result<(), DropReason> {
+        debug_assert!(at < line.free_at(), "a free line takes a packet at once");
+        let bytes = line.last_bytes();
+        self.waiting.start(at);
+        let (others, total) = (self.waiting.packets(), self.waiting.bytes() + u64::from(bytes));
+        if others >= self.limit_packets || total > self.limit_bytes {
+            self.defer_drop(now, at, DropReason::QueueFull);
+            return Err(DropReason::QueueFull);
+        }
+        if others >= self.max_queue.0 || total > self.max_queue.1 {
+            self.raise_max_queue(now, at, others + 1, total);
+            self.find_calm(line);
+        }
+        Ok(())
+    }
+
+    /// Finds the longest wait at which the queue is certainly neither full nor longer than ever before, as long as all
+    /// that wait are of the present size: they are sent without a pause until the line is free, behind the rest of
+    /// another packet, and so take less than the wait together.
+    fn find_calm(&mut self, line: &Line) {
+        let bytes = self.max_queue.1.min(self.limit_bytes) / u64::from(line.last_bytes().max(1));
+        let packets = self.max_queue.0.min(self.limit_packets).min(bytes);
+        self.calm_ns = packets.saturating_mul(line.least_ns());
     }
 
     /// Leaves `packet` here until `at`, its arrival at the far end by [`PrecomputedLink::admit`].
@@ -168,6 +329,43 @@ impl<P: Packet> PrecomputedLink<P> {
     pub fn deliver_at(&mut self, at: Time, packet: P) {
         self.arriving.push(at.0, (), packet, false);
         self.due = self.due.min(at.0);
+    }
+
+    /// Begins to fetch what the next packet needs beside the link itself.
+    #[inline]
+    pub fn prefetch(&self) {
+        self.waiting.prefetch();
+    }
+
+    /// Rate of the line.
+    pub fn rate(&self) -> Rate {
+        self.transmitter.rate()
+    }
+
+    /// Returns true if it certainly drops and loses nothing that comes over a line of `before` alone: it is no slower,
+    /// so that at most one packet's time waits, in which the largest packet is followed by few of the smallest.
+    pub fn drops_nothing_after(&self, before: &PrecomputedLink<P>) -> bool {
+        self.loss.is_never()
+            && self.transmitter.rate() >= before.transmitter.rate()
+            && self.transmitter.framing() == before.transmitter.framing()
+            && self.limit_packets >= u64::from(MAX_BYTES) / SMALLEST_BYTES
+            && self.limit_bytes >= 2 * u64::from(MAX_BYTES)
+    }
+
+    /// Time from the last bit's departure to its arrival.
+    pub fn delay(&self) -> Span {
+        Span(self.delay)
+    }
+
+    /// The packet that reaches the far end next.
+    pub fn first_arriving(&self) -> Option<&P> {
+        self.arriving.head_packet()
+    }
+
+    /// Takes that packet, ahead of its time; returns it with the time.
+    pub fn take_arriving(&mut self) -> Option<(Time, P)> {
+        let at = Time(self.due);
+        Some((at, self.poll_delivery(at.0)?))
     }
 
     /// Returns whether a packet waits here for its arrival at the far end.
@@ -208,9 +406,11 @@ impl<P: Packet> PrecomputedLink<P> {
     }
 
     /// Brings counters to `now`, which does not go back.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn settle(&mut self, now: u64) {
-        self.advance(now);
+        let (packets, bytes) = std::mem::take(&mut self.fresh);
+        self.stats.delivered += packets;
+        self.stats.delivered_bytes += bytes;
         while self.marks.head_time().saturating_add(self.delay) <= now {
             self.retire_oldest();
         }
@@ -222,7 +422,7 @@ impl<P: Packet> PrecomputedLink<P> {
     /// Packets and bytes that wait at `now`.
     pub(crate) fn queue(&mut self, now: u64) -> (u64, u64) {
         let waiting = self.read_queue(now);
-        self.stats.enqueued = self.arrived;
+        self.stats.enqueued = self.unmarked + self.arrived;
         waiting
     }
 
@@ -279,18 +479,55 @@ impl<P: Packet> PrecomputedLink<P> {
         }
     }
 
-    /// Counts packets that have started by `now` as no longer waiting.
-    #[inline]
-    fn advance(&mut self, now: u64) {
-        while self.marks.waiting() > 0 && self.next_start <= now {
-            let Some((depart, bytes)) = self.marks.start(|depart, (), mark| (depart, mark.bytes())) else { return };
-            self.waiting_bytes -= bytes;
-            self.next_start = depart;
+    /// See [`crate::Link::take_samples`].
+    pub(crate) fn take_samples(&mut self, first: u64, interval: u64) {
+        self.sampling = Some(Box::new(Sampling::new(interval)));
+        self.next_samples = [first; 2];
+    }
+
+    /// Takes the samples that do not see a packet that comes at `at`.
+    #[cold]
+    fn sample_arrivals(&mut self, at: u64) {
+        let Some(sampling) = &mut self.sampling else { return };
+        while at > self.next_samples[0] {
+            let time = self.next_samples[0];
+            self.waiting.start(time);
+            let (queue_packets, queue_bytes) = (self.waiting.packets(), self.waiting.bytes());
+            let part = Arrived { queue_packets, queue_bytes, dropped_packets: self.dropped };
+            self.next_samples[0] = sampling.take_arrived(time, part);
         }
+    }
+
+    /// Takes the samples that do not see a packet that reaches the far end at `arrives`.
+    #[cold]
+    fn sample_deliveries(&mut self, arrives: u64) {
+        let Some(sampling) = &mut self.sampling else { return };
+        while arrives > self.next_samples[1] {
+            self.next_samples[1] = sampling.take_delivered(self.next_samples[1], self.passed_bytes);
+        }
+    }
+
+    /// The sample at `now`, to which the counters were brought.
+    pub(crate) fn sample(&mut self, now: u64) -> Sample {
+        if self.sampling.is_none() {
+            let (queue_packets, queue_bytes) = self.queue(now);
+            let (dropped_packets, delivered_bytes) = (self.stats.dropped(), self.stats.delivered_bytes);
+            return Sample { queue_packets, queue_bytes, dropped_packets, delivered_bytes };
+        }
+        // All packets that are here came by now: none of them will tell.
+        self.sample_arrivals(now.saturating_add(1));
+        self.sample_deliveries(now.saturating_add(1));
+        let parts = self.sampling.as_mut().map(|sampling| sampling.poll(now));
+        let (Some(arrived), Some(delivered_bytes)) = parts.unwrap_or_default() else {
+            unreachable!("a link is sampled at the times that it was told");
+        };
+        let Arrived { queue_packets, queue_bytes, dropped_packets } = arrived;
+        Sample { queue_packets, queue_bytes, dropped_packets, delivered_bytes }
     }
 
     #[cold]
     fn defer_drop(&mut self, now: u64, at: u64, reason: DropReason) {
+        self.dropped += 1;
         self.deferred.dropped.push_back((at, reason));
         self.deferred.settle(now, &mut self.stats);
     }

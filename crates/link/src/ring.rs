@@ -9,7 +9,7 @@
 //! **Invariant: `len` packets lie between the cursors `head` and `tail`, the last `waiting` of them from
 //! `first_waiting` on; all other slots hold no packet. Blocks live until the ring is dropped.**
 
-#![allow(unsafe_code, reason = "the one place of the crate; what is public here is safe to call in any order")]
+#![allow(unsafe_code, reason = "what is public here is safe to call in any order")]
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -166,12 +166,6 @@ impl<P, S: Copy + Default> Ring<P, S> {
             }
             self.waiting += 1;
         }
-    }
-
-    /// Puts all packets that wait onto the line.
-    #[inline]
-    pub fn start_all(&mut self) {
-        self.waiting = 0;
     }
 
     /// Takes the oldest packet on the line. What else is wanted of it is read before: a packet alone is moved but once.

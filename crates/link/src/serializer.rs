@@ -25,6 +25,14 @@ struct Entry {
 /// of ns per packet).
 #[repr(C)]
 pub(crate) struct Serializer {
+    line: Line,
+    cache: Box<Cache>,
+}
+
+/// The part of a transmitter that each packet needs. A loop over packets keeps it in registers ([`Serializer::line`]).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Line {
     /// Departure of the last packet, rounded up; `u64::MAX`: never.
     free_at: u64,
     /// The excess from rounding, in 1/rate ns; below `rate` <= 2^62.
@@ -32,7 +40,50 @@ pub(crate) struct Serializer {
     rate: u64,
     /// Of the size sent last: most links see one size for long, and the others stay out of the processor's cache.
     last: Entry,
-    cache: Box<Cache>,
+}
+
+impl Line {
+    /// As [`Serializer::free_at`].
+    #[inline]
+    pub fn free_at(&self) -> u64 {
+        self.free_at
+    }
+
+    /// As [`Line::send`], written for a loop: without a branch.
+    #[inline(always)]
+    pub fn send_calmly(&mut self, now: u64) -> u64 {
+        let waits = now < self.free_at;
+        let base = if waits { self.free_at } else { now };
+        let early = if waits { self.early } else { 0 };
+        let short = early < self.last.part;
+        self.early = early + if short { self.rate } else { 0 } - self.last.part;
+        self.free_at = base.saturating_add(self.last.whole + u64::from(short));
+        self.free_at
+    }
+
+    /// Whole ns that such a packet takes; a part of one more may come to it.
+    #[inline]
+    pub fn least_ns(&self) -> u64 {
+        self.last.whole
+    }
+
+    /// Bytes of the packet sent last; 0 before the first one and after a change.
+    #[inline]
+    pub fn last_bytes(&self) -> u32 {
+        self.last.bytes
+    }
+
+    /// Sends a packet of [`Line::last_bytes`], as [`Serializer::send`].
+    #[inline]
+    pub fn send(&mut self, now: u64) -> u64 {
+        let entry = &self.last;
+        let (base, early) = if now >= self.free_at { (now, 0) } else { (self.free_at, self.early) };
+        // Whole ns pass until what was early covers the part of a ns that is left.
+        let short = early < entry.part;
+        self.early = if short { early + self.rate } else { early } - entry.part;
+        self.free_at = base.saturating_add(entry.whole + u64::from(short));
+        self.free_at
+    }
 }
 
 /// Times of other sizes than the last.
@@ -47,28 +98,48 @@ const NOTHING: Entry = Entry { bytes: 0, whole: 0, part: 0 };
 impl Serializer {
     pub fn new(rate: Rate, framing: Framing) -> Serializer {
         let cache = Box::new(Cache { entries: [NOTHING; CACHE], framing });
-        Serializer { free_at: 0, early: 0, rate: rate.0, last: NOTHING, cache }
+        Serializer { line: Line { free_at: 0, early: 0, rate: rate.0, last: NOTHING }, cache }
+    }
+
+    pub fn framing(&self) -> Framing {
+        self.cache.framing
+    }
+
+    pub fn rate(&self) -> Rate {
+        Rate(self.line.rate)
     }
 
     /// Time at which the line is free for the next packet; `u64::MAX` while halted.
     #[inline]
     pub fn free_at(&self) -> u64 {
-        self.free_at
+        self.line.free_at
+    }
+
+    /// The state, to send by it and to [`Serializer::put`] it back.
+    #[inline]
+    pub fn line(&self) -> Line {
+        self.line
+    }
+
+    /// Puts the state back.
+    #[inline]
+    pub fn put(&mut self, line: Line) {
+        self.line = line;
+    }
+
+    /// Makes `bytes` the size of the packet that `line` sends next.
+    #[inline(never)]
+    pub fn resize(&mut self, line: &mut Line, bytes: u32) {
+        line.last = self.entry(bytes);
     }
 
     /// Sends a packet that is there at `now`, after those before it; returns when its last bit has left.
     #[inline]
     pub fn send(&mut self, now: u64, bytes: u32) -> u64 {
-        if self.last.bytes != bytes {
-            self.last = self.entry(bytes);
+        if self.line.last.bytes != bytes {
+            self.line.last = self.entry(bytes);
         }
-        let entry = &self.last;
-        let (base, early) = if now >= self.free_at { (now, 0) } else { (self.free_at, self.early) };
-        // Whole ns pass until what was early covers the part of a ns that is left.
-        let short = early < entry.part;
-        self.early = if short { early + self.rate } else { early } - entry.part;
-        self.free_at = base.saturating_add(entry.whole + u64::from(short));
-        self.free_at
+        self.line.send(now)
     }
 
     #[inline(never)]
@@ -76,27 +147,25 @@ impl Serializer {
         let Cache { entries, framing } = &mut *self.cache;
         let entry = &mut entries[(bytes >> 3) as usize % CACHE];
         if entry.bytes != bytes {
-            *entry = Entry { bytes, ..divide(framing.line_bytes(bytes), self.rate) };
+            *entry = Entry { bytes, ..divide(framing.line_bytes(bytes), self.line.rate) };
         }
         *entry
     }
 
     /// Packets sent from now on go at `rate`. What was sent keeps its departure, rounded up to the ns.
     pub fn set_rate(&mut self, rate: Rate) {
-        self.early = 0;
-        self.rate = rate.0;
-        self.last = NOTHING;
+        self.line = Line { free_at: self.line.free_at, early: 0, rate: rate.0, last: NOTHING };
         self.cache.entries = [NOTHING; CACHE];
     }
 
     /// The next packet goes at `time` at the earliest, whatever was sent before.
     pub fn restart(&mut self, time: u64) {
-        (self.free_at, self.early) = (time, 0);
+        (self.line.free_at, self.line.early) = (time, 0);
     }
 
     /// Nothing goes until [`Serializer::restart`].
     pub fn halt(&mut self) {
-        (self.free_at, self.early) = (u64::MAX, 0);
+        (self.line.free_at, self.line.early) = (u64::MAX, 0);
     }
 }
 

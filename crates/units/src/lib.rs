@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod growth;
 mod histogram;
 mod parse;
 mod quantity;
