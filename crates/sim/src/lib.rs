@@ -7,17 +7,22 @@
 //! timers of changes come before links, links before timers of endpoints (see [`Network::new`]), so that two runs of
 //! the same input take the same steps whatever the machine.
 //!
-//! Cost: one pending event per link and per timer, never one per packet. A packet costs one queue operation per link;
-//! none for a [`PrecomputedLink`](link::PrecomputedLink) that is the only link upstream of another one.
+//! [`Network::run_horizons`] handles the same events in another order, many at a time, where nobody can tell.
+//!
+//! Cost of single events: one pending event per link and per timer, never one per packet. A packet costs one queue
+//! operation per link; none for a [`PrecomputedLink`](link::PrecomputedLink) that is the only link upstream of another
+//! one.
 
 #![forbid(unsafe_code)]
 
 mod events;
+mod horizon;
 mod network;
 mod routes;
 #[cfg(test)]
 mod tests;
 
 pub use events::EventQueue;
+pub use horizon::{Processes, TimerScope, Unfit};
 pub use network::{FixedLink, Hosts, Network, Progress, SendError};
-pub use routes::{Hop, RouteId, Routed, Routes};
+pub use routes::{Hop, RouteId, Routed, Routes, Train};

@@ -1,15 +1,48 @@
 //! Links joined by routes, timers, and the loop that runs them.
 
 use crate::events::EventQueue;
-use crate::routes::{Hop, RouteId, Routed, Routes};
+use crate::horizon::state::Horizons;
+use crate::routes::{Hop, RouteId, Routed, Routes, Train};
 use link::{Admission, DropReason, HoldBuffer, Link, LinkEvent, Pacers, Packet, VariableLink};
 use std::num::NonZeroU32;
-use units::Time;
+use units::{Span, Time};
 
 /// The caller's side: handles arrivals, losses and timers.
 pub trait Hosts<P> {
     /// `packet` reached the host at the end of its route.
     fn handle_packet(&mut self, now: Time, host: u32, packet: P, net: &mut Network<P>);
+    /// The same for `packets` in a row, with their times, as many as the host takes; returns how many, at least one of
+    /// some. [`Network::begin_arrival`] goes before each, and [`Network::is_interrupted`] tells after each if another
+    /// call is to come first. Used by [`Network::run_horizons`] alone.
+    fn handle_packets(&mut self, host: u32, packets: &[(u64, P)], net: &mut Network<P>) -> usize
+    where
+        P: Copy + Routed,
+    {
+        self.handle_each(host, packets, net)
+    }
+    /// [`Hosts::handle_packets`] as [`Hosts::handle_packet`] for each.
+    fn handle_each(&mut self, host: u32, packets: &[(u64, P)], net: &mut Network<P>) -> usize
+    where
+        P: Copy + Routed,
+    {
+        let mut count = 0;
+        for &(at, mut packet) in packets {
+            net.begin_arrival(Time(at));
+            packet.advance();
+            self.handle_packet(Time(at), host, packet, net);
+            count += 1;
+            if net.is_interrupted(packets.get(count)) {
+                break;
+            }
+        }
+        count
+    }
+    /// `host` has its turn soon: a call of [`link::prefetch`] for its state is of use, or, with `next`, for what that
+    /// state leads to.
+    #[inline]
+    fn prefetch(&self, host: u32, next: bool) {
+        let _ = (host, next);
+    }
     /// Timer `timer` is due. It is idle now; set it again where wanted.
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<P>);
     /// `packet` was lost at `link`. `now` is when it came there where this is known at once, which may be later than
@@ -50,23 +83,26 @@ pub struct SendError<P> {
 /// Sources of events are numbered: the first `early` timers, then links, then the other timers. That number breaks
 /// ties.
 pub struct Network<P> {
-    links: Vec<Link<P>>,
-    routes: Routes,
+    pub(crate) links: Vec<Link<P>>,
+    pub(crate) routes: Routes,
     /// By link: the only link upstream of it, when both are precomputed.
     upstream: Vec<Option<LinkId>>,
     pacers: Pacers,
-    queue: EventQueue,
+    pub(crate) queue: EventQueue,
     /// Timers that go before links at the same time.
-    early: u32,
-    now: Time,
-    events: u64,
-    stopped: bool,
+    pub(crate) early: u32,
+    pub(crate) now: Time,
+    pub(crate) events: u64,
+    pub(crate) stopped: bool,
     /// Nothing is computed beyond it: the end of the present call of [`Network::run`].
-    horizon: Time,
+    pub(crate) horizon: Time,
     /// A link has batches.
     has_batches: bool,
     /// The link that the packet passed last which a host has now.
-    last_hop: u32,
+    pub(crate) last_hop: u32,
+    /// Packets are in horizons, not in the queue of events.
+    pub(crate) is_ahead: bool,
+    pub(crate) horizons: Option<Box<Horizons<P>>>,
 }
 
 /// The number of a link, stored as its complement so that `Option<LinkId>` has the same size.
@@ -119,6 +155,8 @@ impl<P: Packet + Routed> Network<P> {
             horizon: now,
             has_batches,
             last_hop: 0,
+            is_ahead: false,
+            horizons: None,
         }
     }
 
@@ -148,6 +186,13 @@ impl<P: Packet + Routed> Network<P> {
     pub fn links_mut(&mut self) -> &mut [Link<P>] {
         self.settle_all();
         &mut self.links
+    }
+
+    /// Tells all links when they are sampled ([`Link::take_samples`]).
+    pub fn take_samples(&mut self, first: Time, interval: Span) {
+        for link in &mut self.links {
+            link.take_samples(first, interval);
+        }
     }
 
     /// Time at which the next event happens; [`Time::NEVER`] when none is pending.
@@ -220,6 +265,9 @@ impl<P: Packet + Routed> Network<P> {
     #[inline]
     pub fn set_timer(&mut self, timer: u32, time: Time) {
         let time = time.max(self.now);
+        if self.is_ahead && self.set_timer_ahead(timer, time) {
+            return;
+        }
         self.queue.schedule(self.timer_source(timer), time);
     }
 
@@ -227,8 +275,31 @@ impl<P: Packet + Routed> Network<P> {
     #[inline]
     pub fn send(&mut self, mut packet: P) -> Result<(), SendError<P>> {
         match self.next_hop(&mut packet) {
+            Hop::Link(link) if self.is_ahead => {
+                self.send_ahead(link, packet, 1);
+                Ok(())
+            }
             Hop::Link(link) => self.forward(link, packet),
             other => unreachable!("a route has at least one link before its end: {other:?}"),
+        }
+    }
+
+    /// Hands over `packet` and those that follow it, `count` in all; calls `refused` for each that the first links of
+    /// its route do not take. By horizons none is refused: those are reported as lost.
+    #[inline]
+    pub fn send_train(&mut self, mut packet: P, count: u32, mut refused: impl FnMut(SendError<P>))
+    where
+        P: Train,
+    {
+        if self.is_ahead {
+            let Hop::Link(link) = self.routes.at(packet.hop()) else { unreachable!("a route begins with a link") };
+            return self.send_ahead(link, packet, count);
+        }
+        for _ in 0..count {
+            if let Err(error) = self.send(packet) {
+                refused(error);
+            }
+            packet = packet.following();
         }
     }
 
@@ -246,8 +317,13 @@ impl<P: Packet + Routed> Network<P> {
 
     /// Runs until `end` inclusive, or `max_events` events, or [`Network::stop`].
     pub fn run<H: Hosts<P>>(&mut self, hosts: &mut H, end: Time, max_events: u64) -> Progress {
+        self.run_until(hosts, end, end, max_events)
+    }
+
+    /// As [`Network::run`] to `end`, with a pause after all that happens until `until`.
+    pub fn run_until<H: Hosts<P>>(&mut self, hosts: &mut H, until: Time, end: Time, max_events: u64) -> Progress {
         self.horizon = end;
-        let progress = self.run_events(hosts, end, max_events);
+        let progress = self.run_events(hosts, until, max_events);
         self.settle_all();
         progress
     }
@@ -271,8 +347,7 @@ impl<P: Packet + Routed> Network<P> {
                 Some(link) => self.step_link(hosts, link),
                 None => {
                     self.queue.reschedule_top(Time::NEVER);
-                    let timer = if source < self.early { source } else { source - self.links.len() as u32 };
-                    hosts.handle_timer(time, timer, self);
+                    hosts.handle_timer(time, self.timer_of(source), self);
                 }
             }
         }
@@ -370,7 +445,7 @@ impl<P: Packet + Routed> Network<P> {
     }
 
     /// Brings the counters of all links to the present.
-    fn settle_all(&mut self) {
+    pub(crate) fn settle_all(&mut self) {
         for link in &mut self.links {
             link.settle(self.now);
         }
@@ -382,8 +457,22 @@ impl<P: Packet + Routed> Network<P> {
         (link < self.links.len() as u32).then_some(link)
     }
 
+    /// Returns whether `from` hands packets on to `link` ahead of time, and no other link does.
+    pub(crate) fn is_only_upstream(&self, from: u32, link: u32) -> bool {
+        self.upstream[link as usize] == LinkId::new(from)
+    }
+
     #[inline]
-    fn timer_source(&self, timer: u32) -> u32 {
+    pub(crate) fn timer_of(&self, source: u32) -> u32 {
+        if source < self.early {
+            source
+        } else {
+            source - self.links.len() as u32
+        }
+    }
+
+    #[inline]
+    pub(crate) fn timer_source(&self, timer: u32) -> u32 {
         if timer < self.early {
             timer
         } else {

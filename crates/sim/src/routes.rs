@@ -26,6 +26,12 @@ pub trait Routed {
     fn redirect(&mut self, position: u32);
 }
 
+/// A packet of which several are sent together.
+pub trait Train: Copy {
+    /// The packet that follows this one.
+    fn following(self) -> Self;
+}
+
 /// An entry of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hop {
@@ -117,6 +123,11 @@ impl Routes {
     fn end(&self, position: u32) -> usize {
         let hops = &self.planned[position as usize..];
         position as usize + hops.iter().position(|hop| hop & HOST != 0).expect("a route ends at a host")
+    }
+
+    /// Returns true if packets of a route may have several paths.
+    pub(crate) fn has_alternates(&self) -> bool {
+        !self.paths.is_empty()
     }
 
     /// The hop at `position`.

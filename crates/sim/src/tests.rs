@@ -1,5 +1,6 @@
 //! Networks with precomputed links behave, to the ns, as those whose links each have events of their own.
 
+mod horizons;
 mod moves;
 
 use crate::{Hosts, Network, RouteId, Routed, Routes};

@@ -1,0 +1,66 @@
+//! Packets on their way: to a link where several inputs meet, and to a host.
+
+use super::arrival::Arrival;
+use super::buckets::Buckets;
+use std::collections::VecDeque;
+
+/// Packets on their way to a merged link.
+pub(super) struct Arrivals<P> {
+    pub list: Vec<Arrival<P>>,
+    /// Time of the last one, and its cause, while they are in order.
+    last: (u64, u32),
+    is_sorted: bool,
+}
+
+impl<P> Default for Arrivals<P> {
+    fn default() -> Arrivals<P> {
+        Arrivals { list: vec![], last: (0, 0), is_sorted: true }
+    }
+}
+
+impl<P> Arrivals<P> {
+    #[inline]
+    pub fn push(&mut self, arrival: Arrival<P>) {
+        let key = (arrival.at, arrival.cause);
+        self.is_sorted &= key >= self.last;
+        self.last = key;
+        self.list.push(arrival);
+    }
+
+    /// Takes all.
+    pub fn take(&mut self) -> impl Iterator<Item = Arrival<P>> {
+        std::mem::take(self).list.into_iter()
+    }
+
+    /// Puts them in the order (time, cause); those of one input keep theirs.
+    pub fn sort(&mut self, scratch: &mut Buckets<P>)
+    where
+        P: Copy,
+    {
+        if !self.is_sorted {
+            scratch.sort(&mut self.list);
+            self.is_sorted = true;
+            self.last = self.list.last().map_or((0, 0), |arrival| (arrival.at, arrival.cause));
+        }
+    }
+}
+
+/// Packets on their way to a host.
+pub(super) struct Inbox<P> {
+    /// With the times of their arrival.
+    pub queue: VecDeque<(u64, P)>,
+    /// Packets on their way to the last link ([`Place::Last`]), with their times there.
+    pub before: Vec<(u64, P)>,
+}
+
+impl<P> Default for Inbox<P> {
+    fn default() -> Inbox<P> {
+        Inbox { queue: VecDeque::new(), before: vec![] }
+    }
+}
+
+impl<P> Inbox<P> {
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.before.is_empty()
+    }
+}

@@ -1,0 +1,286 @@
+//! Links in horizons: packets pass those of one input as they are sent, and wait where several inputs meet.
+
+use super::arrival::Arrival;
+use super::plan::{Next, Place, NONE};
+use super::sent::Burst;
+use super::state::PLANNED;
+use crate::network::{Network, SendError};
+use crate::routes::{Hop, Routed, Train};
+use link::{prefetch, Link, Packet, PrecomputedLink};
+use units::growth::reserve;
+use units::Time;
+
+/// Packets between one that is handed on and that whose inbox is fetched meanwhile.
+const HANDED_ON_SOON: usize = 8;
+
+impl<P: Packet + Routed> Network<P> {
+    /// A host sends `count` packets from `first` on into `link`.
+    #[inline]
+    pub(crate) fn send_ahead(&mut self, link: u32, first: P, count: u32) {
+        let at = self.now.0;
+        let state = self.ahead_mut();
+        state.sent.bursts.push(Burst { at, link, cause: state.cause, count, first });
+    }
+}
+
+impl<P: Packet + Routed + Train> Network<P> {
+    /// Passes on what the process whose turn it was has sent.
+    pub(super) fn pass_sent(&mut self) {
+        while let Some(&Burst { link, .. }) = self.ahead().sent.bursts.first() {
+            let state = self.ahead_mut();
+            let mut bursts = std::mem::take(&mut state.sent.bursts);
+            let mut tokens = std::mem::take(&mut state.sent.tokens);
+            let is_merged = state.plan.places[link as usize] == Place::Merged;
+            let mut others = vec![];
+            for burst in bursts.drain(..) {
+                // A process nearly always sends into one link.
+                if burst.link != link {
+                    others.push(burst);
+                } else if is_merged {
+                    burst.arrive(&mut state.arrivals[link as usize]);
+                } else {
+                    burst.expand(&mut tokens);
+                }
+            }
+            if !others.is_empty() {
+                bursts = others;
+            }
+            self.carry_all(link, &mut tokens);
+            let sent = &mut self.ahead_mut().sent;
+            (sent.bursts, sent.tokens) = (bursts, tokens);
+        }
+    }
+
+    /// `tokens` come to `link` at their times: over it and those fused with it, to a host or a merged link.
+    fn carry_all(&mut self, mut link: u32, tokens: &mut Vec<(u64, P)>) {
+        if tokens.is_empty() {
+            return;
+        }
+        let end = self.horizon.0;
+        let mut steps = 0;
+        loop {
+            let Network { links, horizons, early, .. } = self;
+            let state = horizons.as_mut().expect(PLANNED);
+            let precomputed = precomputed(&mut links[link as usize]);
+            // A loss counts from when the packet was sent, before the horizon.
+            let lost_at = state.reached.saturating_sub(1);
+            precomputed.admit_all(state.quiet, tokens, |_, packet, reason| {
+                state.drops.push((lost_at, link, packet, reason));
+            });
+            let Some(&(last, _)) = tokens.last() else { return };
+            match state.plan.nexts[link as usize] {
+                Next::Host(host) => {
+                    let queue = &mut state.inboxes[host as usize].queue;
+                    reserve(queue, tokens.len());
+                    // Not by `extend`, which would make room for one more.
+                    tokens.drain(..).for_each(|(at, packet)| queue.push_back((at, after(packet, steps))));
+                    state.activate(state.of_host[host as usize]);
+                    return;
+                }
+                Next::Link(next) if state.plan.places[next as usize] == Place::Merged => {
+                    let (cause, from_link) = (*early + link, true);
+                    let arrivals = &mut state.arrivals[next as usize];
+                    for (at, packet) in tokens.drain(..) {
+                        arrivals.push(Arrival { at, cause, from_link, packet: after(packet, steps) });
+                    }
+                    return;
+                }
+                Next::Link(next) if last <= end => {
+                    steps += 1;
+                    link = next;
+                }
+                Next::Link(_) | Next::Mixed => {
+                    for (at, packet) in tokens.drain(..) {
+                        if let Err(refused) = self.hand_on(link, at, after(packet, steps)) {
+                            let state = self.ahead_mut();
+                            let at = state.reached.saturating_sub(1);
+                            state.drops.push((at, refused.link, refused.packet, refused.reason));
+                        }
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Packets on their way to the last link of `host` pass it.
+    #[inline]
+    pub(super) fn pass_last(&mut self, host: u32) {
+        let Network { links, horizons, .. } = self;
+        let state = horizons.as_mut().expect(PLANNED);
+        let inbox = &mut state.inboxes[host as usize];
+        if inbox.before.is_empty() {
+            return;
+        }
+        let last = precomputed(&mut links[state.plan.last_links[host as usize] as usize]);
+        last.admit_all(state.quiet, &mut inbox.before, |_, _, reason| {
+            unreachable!("a last link drops a packet: {reason:?}");
+        });
+        reserve(&mut inbox.queue, inbox.before.len());
+        inbox.before.drain(..).for_each(|packet| inbox.queue.push_back(packet));
+    }
+
+    /// The same for all hosts, before anybody looks at links.
+    pub(super) fn pass_all_last(&mut self) {
+        for index in 0..self.ahead().active.len() {
+            let process = self.ahead().active[index] as usize;
+            for at in 0..self.ahead().processes[process].hosts.len() {
+                let host = self.ahead().processes[process].hosts[at];
+                self.pass_last(host);
+            }
+        }
+    }
+
+    /// Passes on all that comes to merged links up to `horizon` and as far ahead of it as everything is known, but not
+    /// beyond `ahead`.
+    pub(super) fn pass_merged(&mut self, horizon: u64, ahead: u64) {
+        for index in 0..self.ahead().plan.merged.len() {
+            let (link, least) = self.ahead().plan.merged[index];
+            let bound = horizon.saturating_add(least).min(ahead);
+            self.pass(link, horizon, bound);
+        }
+        let state = self.ahead_mut();
+        let from_process = horizon.saturating_add(state.plan.lookahead);
+        state.ready = from_process.min(ahead.saturating_add(state.plan.from_merged)).max(state.ready);
+    }
+
+    /// Passes on what comes to `link` before `bound`.
+    fn pass(&mut self, link: u32, horizon: u64, bound: u64) {
+        let Network { links, horizons, .. } = self;
+        let state = horizons.as_mut().expect(PLANNED);
+        let arrivals = &mut state.arrivals[link as usize];
+        arrivals.sort(&mut state.buckets);
+        let count = arrivals.list.partition_point(|arrival| arrival.at < bound);
+        if count == 0 {
+            return;
+        }
+        let mut tokens = std::mem::take(&mut state.sent.tokens);
+        let mut events = 0;
+        for Arrival { at, from_link, mut packet, .. } in arrivals.list.drain(..count) {
+            if from_link {
+                packet.advance();
+                events += u64::from(at < horizon);
+                if at >= horizon {
+                    state.later_events.push(at);
+                }
+            }
+            tokens.push((at, packet));
+        }
+        self.events += events;
+        if state.plan.is_careful[link as usize] {
+            for (at, packet) in tokens.drain(..) {
+                if let Err(refused) = self.carry(link, at, packet) {
+                    self.ahead_mut().drops.push((at, refused.link, refused.packet, refused.reason));
+                }
+            }
+        } else {
+            precomputed(&mut links[link as usize]).admit_all(state.quiet, &mut tokens, |at, packet, reason| {
+                state.drops.push((at, link, packet, reason));
+            });
+            for index in 0..tokens.len() {
+                if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON) {
+                    self.prefetch_inbox(soon);
+                }
+                let (at, packet) = tokens[index];
+                if !self.leave_to_last(at, packet) && self.hand_on(link, at, packet).is_err() {
+                    unreachable!("links behind link {link} drop nothing");
+                }
+            }
+            tokens.clear();
+        }
+        self.ahead_mut().sent.tokens = tokens;
+    }
+
+    /// `packet` comes to `link` at `at`: over it and those fused with it, to a host or a merged link.
+    fn carry(&mut self, link: u32, at: u64, packet: P) -> Result<(), SendError<P>> {
+        let quiet = self.ahead().quiet;
+        match precomputed(&mut self.links[link as usize]).admit(Time(quiet), Time(at), &packet) {
+            Ok(at) => self.hand_on(link, at.0, packet),
+            Err(reason) => Err(SendError { packet, link, reason }),
+        }
+    }
+
+    /// Fetches the inbox to which `packet` is handed on soon.
+    #[inline]
+    fn prefetch_inbox(&self, packet: &P) {
+        let state = self.ahead();
+        let host = match state.plan.lasts[packet.hop() as usize + 1] {
+            NONE => return,
+            host => host,
+        };
+        prefetch(&state.inboxes[host as usize], 1);
+    }
+
+    /// Leaves `packet`, which comes to its next link at `at`, to the turn of its host, if that link is a last one.
+    #[inline]
+    fn leave_to_last(&mut self, at: u64, mut packet: P) -> bool {
+        let end = self.horizon.0;
+        let state = self.ahead_mut();
+        let host = state.plan.lasts[packet.hop() as usize + 1];
+        if host == NONE || at > end {
+            return false;
+        }
+        packet.advance();
+        let before = &mut state.inboxes[host as usize].before;
+        let was_empty = before.is_empty();
+        before.push((at, packet));
+        if was_empty {
+            state.activate(state.of_host[host as usize]);
+        }
+        true
+    }
+
+    /// `packet` is at the end of `link` at `at`.
+    #[inline]
+    fn hand_on(&mut self, mut link: u32, mut at: u64, mut packet: P) -> Result<(), SendError<P>> {
+        let end = self.horizon.0;
+        let Network { links, routes, horizons, early, .. } = self;
+        let state = horizons.as_mut().expect(PLANNED);
+        loop {
+            match routes.at(packet.hop() + 1) {
+                Hop::Host(host) => {
+                    reserve(&mut state.inboxes[host as usize].queue, 1);
+                    state.inboxes[host as usize].queue.push_back((at, packet));
+                    state.activate(state.of_host[host as usize]);
+                    return Ok(());
+                }
+                Hop::Link(next) if state.plan.places[next as usize] == Place::Merged => {
+                    let cause = *early + link;
+                    state.arrivals[next as usize].push(Arrival { at, cause, from_link: true, packet });
+                    return Ok(());
+                }
+                Hop::Link(_) if at > end => {
+                    // The run ends before.
+                    precomputed(&mut links[link as usize]).deliver_at(Time(at), packet);
+                    return Ok(());
+                }
+                Hop::Link(next) => {
+                    packet.advance();
+                    link = next;
+                    at = match precomputed(&mut links[link as usize]).admit(Time(state.quiet), Time(at), &packet) {
+                        Ok(at) => at.0,
+                        Err(reason) => return Err(SendError { packet, link, reason }),
+                    };
+                }
+                Hop::Redirect(_) => unreachable!("a plan is for routes of one path"),
+            }
+        }
+    }
+}
+
+/// `packet`, `steps` links further.
+#[inline]
+fn after<P: Routed>(mut packet: P, steps: u32) -> P {
+    for _ in 0..steps {
+        packet.advance();
+    }
+    packet
+}
+
+#[inline]
+fn precomputed<P>(link: &mut Link<P>) -> &mut PrecomputedLink<P> {
+    match link {
+        Link::Precomputed(link) => link,
+        _ => unreachable!("a plan is for precomputed links"),
+    }
+}

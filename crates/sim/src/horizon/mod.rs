@@ -1,0 +1,296 @@
+//! Horizons: the same events in another order, many at a time.
+//!
+//! Within the least time that a packet takes from one logical process to another, the lookahead, nothing that a process
+//! does can come back to it or reach another one (conservative synchronization: Chandy and Misra 1979; Fujimoto 1990).
+//! So each process handles all its arrivals and timers up to the horizon in one loop, then each link where packets of
+//! several meet sorts what has come to it and passes it on in another, and the next horizon begins. A packet costs no
+//! operation of a queue of events.
+//!
+//! Results are those of [`Network::run`] to the last bit, the number of events among them: what one process or one link
+//! sees comes in the same order, (time, source), and nobody else can tell. Between two calls the state is that of
+//! [`Network::run`], so that a run may change between both.
+
+mod arrival;
+mod arrivals;
+mod buckets;
+mod links;
+mod plan;
+mod process;
+mod processes;
+mod sent;
+pub(crate) mod state;
+mod transfer;
+mod turns;
+
+pub use plan::Unfit;
+pub use processes::{Processes, TimerScope};
+
+use crate::events::EventQueue;
+use crate::network::{Hosts, Network, Progress};
+use crate::routes::{Hop, Routed, Train};
+use arrivals::{Arrivals, Inbox};
+use buckets::Buckets;
+use link::Packet;
+use plan::Plan;
+use process::Process;
+use sent::Sent;
+use state::{Horizons, NOBODY, PLANNED};
+use units::{Span, Time};
+
+/// Longest horizon, ns: packets wait in memory for the end of it.
+const LONGEST_NS: u64 = 100_000_000;
+/// Events after which the next horizon is made shorter: what they leave stays in the cache.
+const MANY_EVENTS: u64 = 1 << 14;
+/// Timers of a process that are looked through for the next one: those of 64 flows.
+const MANY_TIMERS: usize = 256;
+/// Events of a process in a horizon that are worth looking up its state.
+const EVENTS_OF_A_TURN: u64 = 32;
+
+impl<P: Packet + Routed + Train> Network<P> {
+    /// Prepares [`Network::run_horizons`] for hosts that are divided into `processes`.
+    ///
+    /// # Errors
+    /// Why this network has no horizons.
+    pub fn plan_horizons(&mut self, processes: Processes) -> Result<(), Unfit> {
+        let fused = |from, link: u32| self.is_only_upstream(from, link);
+        let plan = Plan::new(&self.links, &self.routes, fused, &processes)?;
+        let count = processes.count();
+        let mut of_process = vec![Process::default(); count];
+        for (host, &process) in (0..).zip(&processes.of_host) {
+            of_process[process as usize].hosts.push(host);
+        }
+        for (timer, scope) in (0..).zip(&processes.of_timer) {
+            if let TimerScope::Process(process) = *scope {
+                of_process[process as usize].timers.push(timer);
+            }
+        }
+        if let Some((process, _)) = (0..).zip(&of_process).find(|(_, of)| of.timers.len() > MANY_TIMERS) {
+            return Err(Unfit::ManyTimers(process));
+        }
+        for &(hop, process) in &processes.senders {
+            if let Hop::Link(link) = self.routes.at(hop) {
+                of_process[process as usize].first_link = link;
+            }
+        }
+        self.horizons = Some(Box::new(Horizons {
+            due: vec![Time::NEVER.0; processes.of_timer.len()],
+            readers: (0..)
+                .zip(&processes.of_timer)
+                .filter(|(_, of)| matches!(of, TimerScope::All | TimerScope::AllAndEnds))
+                .map(|(timer, _)| timer)
+                .collect(),
+            ends: (0..)
+                .zip(&processes.of_timer)
+                .filter(|(_, &of)| of == TimerScope::AllAndEnds)
+                .map(|(t, _)| t)
+                .collect(),
+            inboxes: processes.of_host.iter().map(|_| Inbox::default()).collect(),
+            scopes: processes.of_timer,
+            of_host: processes.of_host,
+            arrivals: plan.places.iter().map(|_| Arrivals::default()).collect(),
+            sent: Sent::default(),
+            buckets: Buckets::default(),
+            plan,
+            processes: of_process,
+            wake: EventQueue::new(count),
+            active: vec![],
+            drops: vec![],
+            later_events: vec![],
+            reached: 0,
+            ready: 0,
+            quiet: 0,
+            turns: 0,
+            step: LONGEST_NS,
+            cause: 0,
+            fired: (u64::MAX, 0),
+            floor: 0,
+            running: NOBODY,
+        }));
+        Ok(())
+    }
+
+    /// Least time from one process to another, once horizons are planned.
+    pub fn lookahead(&self) -> Option<Span> {
+        self.horizons.as_ref().map(|state| Span(state.plan.lookahead))
+    }
+
+    /// As [`Network::run_until`], by horizons. Packets that pass between links are not shown to
+    /// [`Hosts::handle_transit`].
+    ///
+    /// # Panics
+    /// When [`Network::plan_horizons`] did not go before, or when a process calls [`Network::stop`]: timers of
+    /// [`TimerScope::AllAndEnds`] may.
+    pub fn run_horizons<H: Hosts<P>>(&mut self, hosts: &mut H, until: Time, end: Time, max_events: u64) -> Progress {
+        self.horizon = end;
+        let limit = self.events + max_events;
+        if !self.is_ahead {
+            self.load();
+        }
+        let last = until.0.saturating_add(1);
+        loop {
+            if self.stopped {
+                self.finish(hosts);
+                return Progress::Stopped;
+            }
+            let reached = self.ahead().reached;
+            if reached >= last {
+                break;
+            }
+            if self.events >= limit {
+                return Progress::ReachedEvents;
+            }
+            self.step(hosts, last);
+        }
+        self.now = until;
+        self.finish(hosts);
+        Progress::ReachedTime
+    }
+
+    /// Nothing of what has happened stays in horizons.
+    fn finish<H: Hosts<P>>(&mut self, hosts: &mut H) {
+        // Packets that timers of all have just sent.
+        let reached = self.ahead().reached;
+        self.pass_merged(reached, reached);
+        self.pass_all_last();
+        self.report_losses(hosts, reached);
+        self.unload();
+        self.settle_all();
+    }
+
+    /// One horizon, and the timers of all at its end. Nothing from `last` on happens.
+    fn step<H: Hosts<P>>(&mut self, hosts: &mut H, last: u64) {
+        let next = self.queue.peek();
+        let early = self.early;
+        self.skip_idle(next.map_or(u64::MAX, |(time, _)| time.0));
+        let state = self.ahead();
+        let reached = state.reached;
+        let mut horizon = state.ready.min(reached.saturating_add(state.step)).min(last);
+        // Links where packets meet may be ahead of the horizon, but not of the end, which counts what has come.
+        let reads = |&timer: &u32| self.queue.due(self.timer_source(timer)).0.saturating_add(u64::from(timer >= early));
+        let quiet = state.readers.iter().map(reads).fold(last, u64::min);
+        let ends = state.ends.iter().map(|&timer| self.queue.due(self.timer_source(timer)).0.saturating_add(1));
+        let ahead = ends.fold(last, u64::min).max(reached);
+        if let Some((time, source)) = next {
+            horizon = horizon.min((time.0 + u64::from(source >= early)).max(reached));
+        }
+        self.ahead_mut().quiet = quiet.saturating_sub(1);
+        let events = self.events;
+        if horizon > reached {
+            self.run_processes(hosts, horizon);
+            self.pass_merged(horizon, ahead);
+            self.now = Time(horizon - 1);
+            self.ahead_mut().reached = horizon;
+            self.count_later_events(horizon);
+            self.report_losses(hosts, horizon);
+        }
+        if let Some((time, source)) = next {
+            if time.0 + u64::from(source >= early) <= horizon {
+                self.fire_all(hosts, time, source < early);
+            }
+        }
+        let happened = self.events - events;
+        let many = MANY_EVENTS.max(self.ahead().turns * EVENTS_OF_A_TURN);
+        let step = &mut self.ahead_mut().step;
+        if happened > many {
+            *step = (*step / 2).max(1);
+        } else if happened < many / 4 {
+            *step = (*step * 2).min(LONGEST_NS);
+        }
+    }
+
+    /// With no packet on its way, nothing comes to a process before the first timer and a lookahead after it; that of
+    /// all is `due_of_all`.
+    fn skip_idle(&mut self, due_of_all: u64) {
+        let state = self.ahead_mut();
+        let has_arrivals = |&(link, _): &(u32, u64)| !state.arrivals[link as usize].list.is_empty();
+        if state.active.is_empty() && !state.plan.merged.iter().any(has_arrivals) {
+            let first = state.wake.peek().map_or(u64::MAX, |(due, _)| due.0).min(due_of_all);
+            state.ready = state.ready.max(first.saturating_add(state.plan.lookahead));
+        }
+    }
+
+    /// Timers of all that are due at `time`: the early ones, which go before packets, or the others.
+    fn fire_all<H: Hosts<P>>(&mut self, hosts: &mut H, time: Time, early: bool) {
+        self.now = time;
+        self.pass_all_last();
+        while let Some((due, source)) = self.queue.peek() {
+            if due != time || (source < self.early) != early || self.stopped {
+                break;
+            }
+            if !early && self.ahead().floor > 0 {
+                // Packets that the timer before has sent are on their links.
+                self.pass_merged(time.0 + 1, time.0 + 1);
+                self.pass_all_last();
+                self.report_losses(hosts, time.0 + 1);
+            }
+            self.queue.reschedule_top(Time::NEVER);
+            self.events += 1;
+            let timer = self.timer_of(source);
+            let state = self.ahead_mut();
+            (state.floor, state.cause) = (source, source);
+            hosts.handle_timer(time, timer, self);
+            self.pass_sent();
+            if !early {
+                self.run_woken(hosts, time);
+            }
+        }
+        self.ahead_mut().floor = 0;
+    }
+
+    /// Processes whose timers have become due at `time`, which is now.
+    fn run_woken<H: Hosts<P>>(&mut self, hosts: &mut H, time: Time) {
+        while let Some((due, process)) = self.ahead_mut().wake.peek() {
+            if due > time {
+                break;
+            }
+            self.run_process(hosts, process, time.0 + 1);
+        }
+    }
+
+    fn report_losses<H: Hosts<P>>(&mut self, hosts: &mut H, horizon: u64) {
+        let losses = &mut self.ahead_mut().drops;
+        if losses.is_empty() {
+            return;
+        }
+        let (due, rest) = std::mem::take(losses).into_iter().partition(|loss| loss.0 < horizon);
+        *losses = rest;
+        let due: Vec<_> = due;
+        for (at, link, packet, reason) in due {
+            hosts.handle_drop(Time(at), link, packet, reason, self);
+        }
+    }
+
+    fn count_later_events(&mut self, horizon: u64) {
+        let later = &mut self.ahead_mut().later_events;
+        let before = later.len();
+        later.retain(|&at| at >= horizon);
+        let happened = before - later.len();
+        self.events += happened as u64;
+    }
+}
+
+impl<P> Network<P> {
+    /// Sets a timer of a process; returns false if `timer` is one of all.
+    #[inline]
+    pub(crate) fn set_timer_ahead(&mut self, timer: u32, time: Time) -> bool {
+        let state = self.ahead_mut();
+        let TimerScope::Process(number) = state.scopes[timer as usize] else { return false };
+        state.due[timer as usize] = time.0;
+        let process = &mut state.processes[number as usize];
+        process.note(timer, time.0, &state.due);
+        if state.running != number {
+            state.wake.schedule(number, Time(process.due));
+        }
+        true
+    }
+
+    #[inline]
+    pub(crate) fn ahead(&self) -> &Horizons<P> {
+        self.horizons.as_ref().expect(PLANNED)
+    }
+
+    #[inline]
+    pub(crate) fn ahead_mut(&mut self) -> &mut Horizons<P> {
+        self.horizons.as_mut().expect(PLANNED)
+    }
+}

@@ -1,0 +1,277 @@
+//! The static part of horizons: kinds of links, their order, and the lookahead.
+
+use super::processes::Processes;
+use crate::routes::{Hop, Routed, Routes};
+use link::{Link, Packet};
+
+/// No link, no process, no bound.
+pub const NONE: u32 = u32::MAX;
+
+/// Largest rate at which even a packet of [`SMALLEST_BYTES`] takes a ns: packets of one link come at different times
+/// then, and later than they were sent even without a delay.
+const MAX_RATE_BPS: u64 = 8 * SMALLEST_BYTES * 1_000_000_000;
+/// IP and TCP headers without options.
+const SMALLEST_BYTES: u64 = 40;
+
+/// Reason for which a network has no horizons.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfit {
+    /// A link decides at the time of a packet, or may change.
+    LinkNotPrecomputed(u32),
+    /// A link to several hosts is so fast that two packets may pass it at one ns.
+    LinkTooFast(u32),
+    /// Packets may change their path.
+    PathsDiverge,
+    /// Packets come to a host over several links.
+    SeveralLastLinks(u32),
+    /// A route leads from one host to another without delay, or around in a circle of links.
+    NoLookahead,
+    /// From this link some packets are handed on ahead of time, unless others wait at its end for their events.
+    MayWait(u32),
+    /// A process has so many timers that looking up the next one would take longer than a queue of events.
+    ManyTimers(u32),
+    /// A route has no sender.
+    UnknownSender(u32),
+}
+
+/// Place of a link among the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// One process alone sends into it: its packets pass as they are sent.
+    Direct,
+    /// One link alone leads into it: its packets pass with that link's.
+    Fused,
+    /// The same; it leads from a merged link to one host and drops nothing: its packets pass when that host's turn
+    /// comes.
+    Last(u32),
+    /// Packets of several processes or links meet here.
+    Merged,
+}
+
+/// Place to which a link leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Always this host.
+    Host(u32),
+    /// Always this link.
+    Link(u32),
+    /// One or another.
+    Mixed,
+}
+
+/// The plan of a network.
+pub struct Plan {
+    /// By link.
+    pub nexts: Vec<Next>,
+    /// By link.
+    pub places: Vec<Place>,
+    /// By merged link: one that it leads to may lose packets, which count as lost from when they came here.
+    pub is_careful: Vec<bool>,
+    /// Merged links in the order of the data's way, with the time that packets take at least from any process to them.
+    pub merged: Vec<(u32, u64)>,
+    /// By position on a route: the host of a link that is the last one ([`Place::Last`]); else `u32::MAX`.
+    pub lasts: Vec<u32>,
+    /// By host: the link that leads to it.
+    pub last_links: Vec<u32>,
+    /// Least time from one process to another.
+    pub lookahead: u64,
+    /// Least time from a merged link's entry to a process.
+    pub from_merged: u64,
+}
+
+impl Plan {
+    /// Of `links` along `routes`; `fused` tells whether a link hands all its packets on to the next one.
+    pub fn new<P: Packet + Routed>(
+        links: &[Link<P>],
+        routes: &Routes,
+        fused: impl Fn(u32, u32) -> bool,
+        processes: &Processes,
+    ) -> Result<Plan, Unfit> {
+        let delays = fixed_delays(links)?;
+        let is_fast = |link: &Link<P>| matches!(link, Link::Precomputed(link) if link.rate().0 > MAX_RATE_BPS);
+        if routes.has_alternates() {
+            return Err(Unfit::PathsDiverge);
+        }
+        let walks = walks(routes, processes)?;
+        let mut nexts: Vec<Option<Next>> = vec![None; links.len()];
+        let mut last_links = vec![NONE; processes.of_host.len()];
+        let mut senders = vec![NONE; links.len()];
+        let mut inputs: Vec<Vec<u32>> = vec![vec![]; links.len()];
+        let mut places = vec![Place::Direct; links.len()];
+        for walk in &walks {
+            let (first, last) = (walk.links[0], walk.links[walk.links.len() - 1]);
+            let known = &mut last_links[walk.host as usize];
+            if *known != NONE && *known != last {
+                return Err(Unfit::SeveralLastLinks(walk.host));
+            }
+            *known = last;
+            let sender = &mut senders[first as usize];
+            if *sender != NONE && *sender != walk.sender {
+                places[first as usize] = Place::Merged;
+            }
+            *sender = walk.sender;
+            note_next(&mut nexts[last as usize], Next::Host(walk.host));
+            for pair in walk.links.windows(2) {
+                note_next(&mut nexts[pair[0] as usize], Next::Link(pair[1]));
+                inputs[pair[1] as usize].push(pair[0]);
+            }
+        }
+        for (link, place) in places.iter_mut().enumerate() {
+            let input = &mut inputs[link];
+            input.sort_unstable();
+            input.dedup();
+            if !input.is_empty() {
+                let alone = input.len() == 1 && senders[link] == NONE && fused(input[0], link as u32);
+                *place = if alone { Place::Fused } else { Place::Merged };
+            }
+        }
+        let mut hands_on: Vec<Option<bool>> = vec![None; links.len()];
+        for walk in &walks {
+            for (position, &link) in walk.links.iter().enumerate() {
+                let next = walk.links.get(position + 1);
+                let ahead = next.is_some_and(|&next| places[next as usize] == Place::Fused);
+                if *hands_on[link as usize].get_or_insert(ahead) != ahead {
+                    return Err(Unfit::MayWait(link));
+                }
+            }
+        }
+        for link in 0..links.len() {
+            let (&[from], Place::Fused, Some(Next::Host(host))) = (inputs[link].as_slice(), places[link], nexts[link])
+            else {
+                continue;
+            };
+            if places[from as usize] == Place::Merged && drops_nothing(links, from, link as u32) {
+                places[link] = Place::Last(host);
+            }
+        }
+        let mut is_careful = vec![false; links.len()];
+        for link in 0..links.len() {
+            let mut from = link;
+            while places[from] == Place::Fused {
+                from = inputs[from][0] as usize;
+            }
+            if from != link && places[from] == Place::Merged {
+                is_careful[from] |= !drops_nothing(links, inputs[link][0], link as u32);
+            }
+        }
+        let order = topological(&inputs).ok_or(Unfit::NoLookahead)?;
+        // Least time from a process to a link's entry, and from the latest merged link's entry.
+        let (mut entry, mut since_merged) = (vec![u64::MAX; links.len()], vec![u64::MAX; links.len()]);
+        let mut merged = vec![];
+        for &link in &order {
+            let at = link as usize;
+            let before =
+                inputs[at].iter().map(|&from| entry[from as usize].saturating_add(delays[from as usize])).min();
+            let sends = if senders[at] == NONE { u64::MAX } else { 0 };
+            entry[at] = before.unwrap_or(u64::MAX).min(sends);
+            since_merged[at] = match places[at] {
+                Place::Merged => 0,
+                Place::Direct => u64::MAX,
+                Place::Fused | Place::Last(_) => {
+                    let from = inputs[at][0] as usize;
+                    since_merged[from].saturating_add(delays[from])
+                }
+            };
+            if places[at] == Place::Merged {
+                merged.push((link, entry[at]));
+            }
+        }
+        let least = |of: &[u64]| {
+            let to_hosts = last_links.iter().filter(|&&link| link != NONE);
+            to_hosts.map(|&link| of[link as usize].saturating_add(delays[link as usize])).min().unwrap_or(u64::MAX)
+        };
+        if let Some(link) = (0..links.len()).find(|&link| nexts[link] == Some(Next::Mixed) && is_fast(&links[link])) {
+            return Err(Unfit::LinkTooFast(link as u32));
+        }
+        if links.iter().any(is_fast) {
+            // A packet that was sent at the end of a horizon may take no ns on its links.
+            entry.iter_mut().for_each(|at| *at = at.saturating_sub(1));
+            since_merged.iter_mut().for_each(|at| *at = at.saturating_sub(1));
+            merged.iter_mut().for_each(|(_, at)| *at = at.saturating_sub(1));
+        }
+        let (lookahead, from_merged) = (least(&entry), least(&since_merged));
+        if lookahead == 0 || from_merged == 0 {
+            return Err(Unfit::NoLookahead);
+        }
+        let last_at = |(hop, _): (Hop, bool)| match hop {
+            Hop::Link(link) => match places[link as usize] {
+                Place::Last(host) => host,
+                _ => NONE,
+            },
+            Hop::Host(_) | Hop::Redirect(_) => NONE,
+        };
+        let lasts = routes.hops().map(last_at).collect();
+        let nexts = nexts.into_iter().map(|next| next.unwrap_or(Next::Mixed)).collect();
+        Ok(Plan { is_careful, lasts, nexts, places, merged, last_links, lookahead, from_merged })
+    }
+}
+
+fn drops_nothing<P: Packet>(links: &[Link<P>], from: u32, link: u32) -> bool {
+    match (&links[from as usize], &links[link as usize]) {
+        (Link::Precomputed(from), Link::Precomputed(link)) => link.drops_nothing_after(from),
+        _ => false,
+    }
+}
+
+fn note_next(known: &mut Option<Next>, next: Next) {
+    *known = Some(if known.is_none_or(|known| known == next) { next } else { Next::Mixed });
+}
+
+/// A route: its links, the host at its end, the process that sends.
+struct Walk {
+    links: Vec<u32>,
+    host: u32,
+    sender: u32,
+}
+
+fn walks(routes: &Routes, processes: &Processes) -> Result<Vec<Walk>, Unfit> {
+    let by_hop: std::collections::BTreeMap<u32, u32> = processes.senders.iter().copied().collect();
+    let mut walks = vec![];
+    let mut links = vec![];
+    let mut first = 0;
+    for (position, (hop, _)) in routes.hops().enumerate() {
+        match hop {
+            Hop::Link(link) => links.push(link),
+            Hop::Redirect(_) => return Err(Unfit::PathsDiverge),
+            Hop::Host(host) => {
+                let sender = *by_hop.get(&first).ok_or(Unfit::UnknownSender(first))?;
+                walks.push(Walk { links: std::mem::take(&mut links), host, sender });
+                first = position as u32 + 1;
+            }
+        }
+    }
+    Ok(walks)
+}
+
+/// The delay of each link, all of which are precomputed.
+fn fixed_delays<P: Packet>(links: &[Link<P>]) -> Result<Vec<u64>, Unfit> {
+    let mut delays = vec![];
+    for (number, link) in (0..).zip(links) {
+        let Link::Precomputed(link) = link else { return Err(Unfit::LinkNotPrecomputed(number)) };
+        delays.push(link.delay().0);
+    }
+    Ok(delays)
+}
+
+/// The links in an order in which each comes after its inputs; None: there is a circle.
+fn topological(inputs: &[Vec<u32>]) -> Option<Vec<u32>> {
+    let mut outputs: Vec<Vec<u32>> = vec![vec![]; inputs.len()];
+    let mut missing: Vec<usize> = inputs.iter().map(Vec::len).collect();
+    for (link, of) in (0..).zip(inputs) {
+        for &from in of {
+            outputs[from as usize].push(link);
+        }
+    }
+    let mut order: Vec<u32> = (0..).zip(inputs).filter(|(_, of)| of.is_empty()).map(|(link, _)| link).collect();
+    let mut done = 0;
+    while done < order.len() {
+        for &next in &outputs[order[done] as usize] {
+            missing[next as usize] -= 1;
+            if missing[next as usize] == 0 {
+                order.push(next);
+            }
+        }
+        done += 1;
+    }
+    (order.len() == inputs.len()).then_some(order)
+}

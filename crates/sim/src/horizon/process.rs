@@ -1,0 +1,39 @@
+//! A logical process: its hosts and timers.
+
+/// A logical process.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    /// Time of its next timer, ns, and that timer.
+    pub due: u64,
+    pub timer: u32,
+    /// It is among the active ones.
+    pub is_active: bool,
+    /// A link into which it sends; none: `u32::MAX`.
+    pub first_link: u32,
+    pub hosts: Vec<u32>,
+    pub timers: Vec<u32>,
+}
+
+impl Default for Process {
+    fn default() -> Process {
+        Process { due: u64::MAX, timer: 0, is_active: false, first_link: u32::MAX, hosts: vec![], timers: vec![] }
+    }
+}
+
+impl Process {
+    /// Looks up its next timer.
+    pub fn find_next(&mut self, due: &[u64]) {
+        let of_it = self.timers.iter().map(|&timer| (due[timer as usize], timer));
+        (self.due, self.timer) = of_it.min().unwrap_or((u64::MAX, 0));
+    }
+
+    /// Notes that `timer` is due at `at`.
+    #[inline]
+    pub fn note(&mut self, timer: u32, at: u64, due: &[u64]) {
+        if (at, timer) < (self.due, self.timer) {
+            (self.due, self.timer) = (at, timer);
+        } else if timer == self.timer && at != self.due {
+            self.find_next(due);
+        }
+    }
+}

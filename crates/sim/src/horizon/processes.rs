@@ -1,0 +1,38 @@
+//! Logical processes: who of the hosts and timers shares state without delay.
+
+/// The part of a timer's work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimerScope {
+    /// It touches one logical process alone.
+    Process(u32),
+    /// It looks at hosts and takes samples of links ([`link::Link::take_samples`]): the horizon ends at it.
+    Samples,
+    /// It may look at everything: the horizon ends at it.
+    All,
+    /// The same, and it may end the run.
+    AllAndEnds,
+}
+
+/// The division of a simulation into logical processes (Chandy and Misra 1979): hosts of one process may share state,
+/// and hosts of different ones meet through links alone.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    /// By host: its process. Processes are numbered from 0.
+    pub of_host: Vec<u32>,
+    /// By timer of the network.
+    pub of_timer: Vec<TimerScope>,
+    /// First hop of each route, and the process that sends over it.
+    pub senders: Vec<(u32, u32)>,
+}
+
+impl Processes {
+    /// Returns the number of processes.
+    pub(crate) fn count(&self) -> usize {
+        let of_timers = self.of_timer.iter().filter_map(|scope| match scope {
+            TimerScope::Process(process) => Some(*process),
+            TimerScope::Samples | TimerScope::All | TimerScope::AllAndEnds => None,
+        });
+        let of_senders = self.senders.iter().map(|&(_, process)| process);
+        self.of_host.iter().copied().chain(of_timers).chain(of_senders).max().map_or(0, |last| last as usize + 1)
+    }
+}

@@ -1,0 +1,52 @@
+//! Packets that a process has sent in its turn.
+
+use super::arrival::Arrival;
+use super::arrivals::Arrivals;
+use crate::routes::Train;
+
+/// Packets that a process sends together.
+pub(super) struct Burst<P> {
+    pub at: u64,
+    /// The link into which they go.
+    pub link: u32,
+    /// As [`Arrival::cause`].
+    pub cause: u32,
+    pub count: u32,
+    pub first: P,
+}
+
+impl<P: Train> Burst<P> {
+    /// Its packets, one by one.
+    #[inline]
+    fn packets(&self) -> impl Iterator<Item = P> {
+        let mut next = self.first;
+        (0..self.count).map(move |_| {
+            let packet = next;
+            next = packet.following();
+            packet
+        })
+    }
+
+    pub fn arrive(&self, arrivals: &mut Arrivals<P>) {
+        let (at, cause) = (self.at, self.cause);
+        self.packets().for_each(|packet| arrivals.push(Arrival { at, cause, from_link: false, packet }));
+    }
+
+    #[inline]
+    pub fn expand(&self, tokens: &mut Vec<(u64, P)>) {
+        tokens.extend(self.packets().map(|packet| (self.at, packet)));
+    }
+}
+
+/// Packets that the process whose turn it is has sent and that no link has seen yet.
+pub(super) struct Sent<P> {
+    pub bursts: Vec<Burst<P>>,
+    /// Packets on their way over a link, with their times: reused.
+    pub tokens: Vec<(u64, P)>,
+}
+
+impl<P> Default for Sent<P> {
+    fn default() -> Sent<P> {
+        Sent { bursts: vec![], tokens: vec![] }
+    }
+}

@@ -1,0 +1,85 @@
+//! State of a network with horizons.
+
+use super::arrivals::{Arrivals, Inbox};
+use super::buckets::Buckets;
+use super::plan::Plan;
+use super::process::Process;
+use super::processes::TimerScope;
+use super::sent::Sent;
+use crate::events::EventQueue;
+use link::DropReason;
+use std::cmp::Reverse;
+
+/// State of a network with horizons. While packets are here, none waits at a link's end for its event.
+pub(crate) struct Horizons<P> {
+    pub(super) plan: Plan,
+    pub(super) processes: Vec<Process>,
+    /// By host: its process.
+    pub(super) of_host: Vec<u32>,
+    /// By timer: its scope.
+    pub(super) scopes: Vec<TimerScope>,
+    /// Timers of all that may read links at any time.
+    pub(super) readers: Vec<u32>,
+    /// Timers that may end the run.
+    pub(super) ends: Vec<u32>,
+    /// By timer of a process: when it is due, ns.
+    pub(super) due: Vec<u64>,
+    /// By host.
+    pub(super) inboxes: Vec<Inbox<P>>,
+    /// Packets that the running process has sent.
+    pub(super) sent: Sent<P>,
+    /// Room for sorting.
+    pub(super) buckets: Buckets<P>,
+    /// By merged link: packets on their way to it.
+    pub(super) arrivals: Vec<Arrivals<P>>,
+    /// By process: when its next timer is due, as far as it is not running.
+    pub(super) wake: EventQueue,
+    /// Processes with packets on their way to them.
+    pub(super) active: Vec<u32>,
+    /// Losses to be reported at their times: (time, link, packet, reason).
+    pub(super) drops: Vec<(u64, u32, P, DropReason)>,
+    /// Times of events that are computed ahead of the horizon.
+    pub(super) later_events: Vec<u64>,
+    /// All events before it have happened.
+    pub(super) reached: u64,
+    /// Nobody reads a counter or a queue of a link before it.
+    pub(super) quiet: u64,
+    /// Everything that comes to a process before it is in its inboxes.
+    pub(super) ready: u64,
+    /// Processes that had a turn in the latest horizon.
+    pub(super) turns: u64,
+    /// Length of the next horizon, ns.
+    pub(super) step: u64,
+    /// Source of the event that happens, or of a later one of the same time that led to it.
+    pub(super) cause: u32,
+    /// Time of the latest timer of the process whose turn it is, and the largest source of those at that time.
+    pub(super) fired: (u64, u32),
+    /// Source of a timer of all that fires now.
+    pub(super) floor: u32,
+    /// The process whose turn it is.
+    pub(super) running: u32,
+}
+
+/// No process.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// The promise of the calls below.
+pub(super) const PLANNED: &str = "horizons are planned before they are used";
+
+impl<P> Horizons<P> {
+    /// Time, link and number of `host` for the first packet that comes to it before `horizon`.
+    pub(super) fn head(&self, host: u32, horizon: u64) -> Option<Reverse<(u64, u32, u32)>> {
+        let &(at, _) = self.inboxes[host as usize].queue.front()?;
+        (at < horizon).then(|| Reverse((at, self.plan.last_links[host as usize], host)))
+    }
+
+    /// `process` has a packet on its way to it.
+    #[inline]
+    pub(super) fn activate(&mut self, process: u32) {
+        let is_active = &mut self.processes[process as usize].is_active;
+        if !*is_active {
+            *is_active = true;
+            self.active.push(process);
+        }
+    }
+}

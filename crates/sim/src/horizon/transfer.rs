@@ -1,0 +1,104 @@
+//! Packets and timers from the queue of events to horizons, and back.
+
+use super::arrival::Arrival;
+use super::plan::Place;
+use super::processes::TimerScope;
+use super::state::PLANNED;
+use crate::network::Network;
+use crate::routes::{Hop, Routed, Train};
+use link::{Link, Packet};
+use units::Time;
+
+impl<P: Packet + Routed + Train> Network<P> {
+    /// Takes packets from the ends of links, and timers of processes from the queue.
+    pub(super) fn load(&mut self) {
+        let now = self.now.0;
+        let Network { links, routes, horizons, queue, early, .. } = self;
+        let state = horizons.as_mut().expect(PLANNED);
+        for (number, link) in (0..).zip(links.iter_mut()) {
+            let Link::Precomputed(link) = link else { unreachable!("a plan is for precomputed links") };
+            let fused = |packet: &P| match routes.at(packet.hop() + 1) {
+                Hop::Link(next) => !matches!(state.plan.places[next as usize], Place::Merged),
+                _ => false,
+            };
+            // Behind a fused link wait only packets that the end of the run keeps there.
+            if link.first_arriving().is_some_and(fused) {
+                continue;
+            }
+            while let Some((at, packet)) = link.take_arriving() {
+                match routes.at(packet.hop() + 1) {
+                    Hop::Host(host) => {
+                        state.inboxes[host as usize].queue.push_back((at.0, packet));
+                        state.activate(state.of_host[host as usize]);
+                    }
+                    Hop::Link(next) => {
+                        let arrival = Arrival { at: at.0, cause: *early + number, from_link: true, packet };
+                        state.arrivals[next as usize].push(arrival);
+                    }
+                    Hop::Redirect(_) => unreachable!("a plan is for routes of one path"),
+                }
+            }
+            queue.schedule(*early + number, Time::NEVER);
+        }
+        let links = links.len() as u32;
+        for (timer, scope) in (0..).zip(&state.scopes) {
+            if let TimerScope::Process(process) = *scope {
+                let source = if timer < *early { timer } else { timer + links };
+                let due = queue.due(source);
+                queue.schedule(source, Time::NEVER);
+                state.due[timer as usize] = due.0;
+                let process = &mut state.processes[process as usize];
+                process.note(timer, due.0, &state.due);
+            }
+        }
+        for (number, process) in (0..).zip(&state.processes) {
+            state.wake.schedule(number, Time(process.due));
+        }
+        // An event at the present may still have to happen.
+        (state.reached, state.ready) = (now, now.saturating_add(1));
+        self.is_ahead = true;
+    }
+
+    /// Puts packets to the ends of links, and timers into the queue.
+    pub(super) fn unload(&mut self) {
+        let Network { links, horizons, queue, early, routes, .. } = self;
+        let state = horizons.as_mut().expect(PLANNED);
+        let mut left: Vec<(u64, P)> = vec![];
+        for inbox in &mut state.inboxes {
+            debug_assert!(inbox.before.is_empty(), "packets pass last links before");
+            left.extend(inbox.queue.drain(..));
+            inbox.queue.shrink_to_fit();
+        }
+        for arrivals in &mut state.arrivals {
+            left.extend(arrivals.take().map(|arrival| (arrival.at, arrival.packet)));
+        }
+        // Packets of one link come at different times, and those of different links do not mix.
+        left.sort_by_key(|packet| packet.0);
+        for (at, packet) in left {
+            let Hop::Link(number) = routes.at(packet.hop()) else { unreachable!("a packet is on a link") };
+            if let Link::Precomputed(link) = &mut links[number as usize] {
+                link.deliver_at(Time(at), packet);
+            }
+        }
+        for (number, link) in (0..).zip(links.iter()) {
+            queue.schedule(*early + number, link.poll_timeout());
+        }
+        let links = links.len() as u32;
+        for (timer, scope) in (0..).zip(&state.scopes) {
+            if let TimerScope::Process(_) = scope {
+                let source = if timer < *early { timer } else { timer + links };
+                queue.schedule(source, Time(state.due[timer as usize]));
+                state.due[timer as usize] = u64::MAX;
+            }
+        }
+        for process in &mut state.processes {
+            (process.due, process.is_active) = (u64::MAX, false);
+        }
+        state.active.clear();
+        for process in 0..state.processes.len() as u32 {
+            state.wake.schedule(process, Time::NEVER);
+        }
+        debug_assert!(state.drops.is_empty() && state.later_events.is_empty(), "links were ahead of the end");
+        self.is_ahead = false;
+    }
+}

@@ -1,0 +1,337 @@
+//! Horizons give what single events give, whatever the hosts do with what comes to them.
+
+use super::{drop_tail, Probe};
+use crate::{Hosts, Network, Processes, Progress, Routes, TimerScope, Train, Unfit};
+use link::{DropReason, Link, LinkConfig, LossModel, Pacers, QueueConfig, Stats};
+use proptest::prelude::*;
+use units::{Rate, Span, Time};
+
+impl Train for Probe {
+    fn following(self) -> Probe {
+        Probe { number: self.number + 1, ..self }
+    }
+}
+
+/// An end after everything has happened.
+const UNBOUNDED: u64 = 1 << 40;
+/// Events of a process to which it reacts.
+const REACTIONS: u32 = 60;
+
+/// A network without circles, and the division of its hosts.
+#[derive(Clone, Debug)]
+struct Case {
+    links: Vec<LinkConfig>,
+    /// Links, host, process that sends.
+    routes: Vec<(Vec<usize>, u32, u32)>,
+    /// By host.
+    process_of: Vec<u32>,
+    processes: u32,
+    /// First times of timers of all that go before packets.
+    early: Vec<u64>,
+    /// Process and first time of its timers.
+    timers: Vec<(u32, u64)>,
+    /// Times at which counters and queues are read, by timers after all others; at some of them somebody sends.
+    samples: Vec<(u64, bool)>,
+    /// A time at which the run ends itself.
+    stop: Option<u64>,
+    /// Times between which the engine may change, and the end.
+    pauses: Vec<u64>,
+    end: u64,
+    /// All times that hosts choose are multiples of it, ns.
+    grain: u64,
+    /// Packets take whole us: many things happen at one time.
+    is_aligned: bool,
+}
+
+/// Packets and bytes that wait, packets inside, counters.
+type LinkRow = (u64, u64, u64, Stats);
+
+#[derive(Default, PartialEq, Debug)]
+struct Outcome {
+    /// By process: time, what happened, number.
+    seen: Vec<Vec<(u64, u32, u64)>>,
+    dropped: Vec<(u32, u64, DropReason)>,
+    /// Time, losses so far, links.
+    samples: Vec<(u64, usize, Vec<LinkRow>)>,
+    stats: Vec<Stats>,
+    ended: Time,
+    events: u64,
+    next: Time,
+}
+
+impl Outcome {
+    /// A line per fact, in the order of their causes.
+    fn lines(&self) -> Vec<String> {
+        let of_processes = self
+            .seen
+            .iter()
+            .enumerate()
+            .flat_map(|(process, seen)| seen.iter().map(move |seen| format!("process {process}: {seen:?}")));
+        let samples = self.samples.iter().map(|sample| format!("{sample:?}"));
+        let dropped = self.dropped.iter().map(|dropped| format!("{dropped:?}"));
+        let stats = self.stats.iter().map(|stats| format!("{stats:?}"));
+        let rest = format!("{} events, ended at {}, next {}", self.events, self.ended.0, self.next.0);
+        of_processes.chain(samples).chain(dropped).chain(stats).chain([rest]).collect()
+    }
+}
+
+/// Hosts whose reaction depends on all that their process has seen.
+struct Script<'a> {
+    case: &'a Case,
+    firsts: Vec<u32>,
+    states: Vec<u64>,
+    reactions: Vec<u32>,
+    outcome: Outcome,
+}
+
+const EARLY: u32 = 1 << 20;
+const TIMER: u32 = 2 << 20;
+const LATE: u32 = 3 << 20;
+
+fn mix(state: u64, value: u64) -> u64 {
+    // SplitMix64 (Steele, Lea and Flood 2014).
+    let sum = state.wrapping_add(value).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let once = (sum ^ (sum >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let twice = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    twice ^ (twice >> 31)
+}
+
+impl Script<'_> {
+    fn see(&mut self, now: Time, process: u32, what: u32, number: u64, net: &mut Network<Probe>) {
+        assert_eq!(now, net.now());
+        let at = process as usize;
+        self.outcome.seen[at].push((now.0, what, number));
+        self.reactions[at] += 1;
+        if self.reactions[at] > REACTIONS {
+            return;
+        }
+        let mut random = mix(mix(mix(self.states[at], now.0), u64::from(what)), number);
+        self.states[at] = random;
+        let mut draw = |bound: u64| {
+            random = mix(random, 1);
+            random % bound
+        };
+        let Case { routes, timers, early, grain, is_aligned, .. } = self.case;
+        for _ in 0..draw(3) {
+            let own: Vec<_> = (0..routes.len()).filter(|&route| routes[route].2 == process).collect();
+            if draw(3) > 0 && !own.is_empty() {
+                let route = own[draw(own.len() as u64) as usize];
+                let mut bytes = [40, 125, 1250, 1500, 40 + draw(2000) as u32][draw(5) as usize];
+                if *is_aligned {
+                    bytes = [125, 125, 250, 1250][draw(4) as usize];
+                }
+                let number = u64::from(self.reactions[at]) * 1000 + u64::from(process) * 100 + draw(9) * 10;
+                let first = Probe { hop: self.firsts[route], bytes, number };
+                let count = 1 + draw(4) as u32;
+                let dropped = &mut self.outcome.dropped;
+                net.send_train(first, count, |refused| {
+                    dropped.push((refused.link, refused.packet.number, refused.reason));
+                });
+            } else {
+                let own: Vec<_> = (0..timers.len()).filter(|&timer| timers[timer].0 == process).collect();
+                if own.is_empty() {
+                    continue;
+                }
+                let timer = (early.len() + own[draw(own.len() as u64) as usize]) as u32;
+                let wait = [0, 0, 1, draw(5), draw(40), draw(40)][draw(6) as usize] * grain;
+                net.set_timer(timer, if draw(9) == 0 { Time::NEVER } else { now + Span(wait) });
+            }
+        }
+    }
+}
+
+impl Hosts<Probe> for Script<'_> {
+    fn handle_packet(&mut self, now: Time, host: u32, packet: Probe, net: &mut Network<Probe>) {
+        self.see(now, self.case.process_of[host as usize], host, packet.number, net);
+    }
+
+    fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Probe>) {
+        let Case { early, timers, samples, processes, .. } = self.case;
+        let mut index = timer as usize;
+        if index < early.len() {
+            return self.see(now, timer % processes, EARLY, 0, net);
+        }
+        index -= early.len();
+        if let Some(&(process, _)) = timers.get(index) {
+            return self.see(now, process, TIMER + timer, 0, net);
+        }
+        index -= timers.len();
+        let Some(&(_, sends)) = samples.get(index) else { return net.stop() };
+        let mut rows = vec![];
+        for link in net.links_mut() {
+            let (packets, bytes) = link.queue(now);
+            rows.push((packets, bytes, link.packets_inside(), *link.stats()));
+        }
+        self.outcome.samples.push((now.0, self.outcome.dropped.len(), rows));
+        if sends {
+            self.see(now, timer % processes, LATE + timer, 0, net);
+        }
+    }
+
+    fn handle_drop(&mut self, _: Time, link: u32, packet: Probe, reason: DropReason, _: &mut Network<Probe>) {
+        self.outcome.dropped.push((link, packet.number, reason));
+    }
+}
+
+/// Order of events between two pauses.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Engine {
+    Events,
+    Horizons,
+    InTurns,
+}
+
+/// Runs `case`; None where it has no horizons.
+fn run(case: &Case, engine: Engine) -> Result<Outcome, Unfit> {
+    let mut routes = Routes::default();
+    let firsts: Vec<_> = case.routes.iter().map(|(links, host, _)| routes.add(links, *host).0).collect();
+    let links = case.links.iter().enumerate().map(|(index, config)| Link::fixed(config, index as u64)).collect();
+    let times: Vec<_> = (case.early.iter().copied())
+        .chain(case.timers.iter().map(|timer| timer.1))
+        .chain(case.samples.iter().map(|sample| sample.0))
+        .chain(case.stop)
+        .collect();
+    let mut net = Network::new(links, Pacers::default(), routes, times.len(), case.early.len());
+    for (timer, &time) in (0..).zip(&times) {
+        net.set_timer(timer, Time(time));
+    }
+    let mut of_timer = vec![TimerScope::All; times.len()];
+    for (scope, timer) in of_timer[case.early.len()..].iter_mut().zip(&case.timers) {
+        *scope = TimerScope::Process(timer.0);
+    }
+    if case.stop.is_some() {
+        of_timer[times.len() - 1] = TimerScope::AllAndEnds;
+    }
+    let senders = firsts.iter().copied().zip(case.routes.iter().map(|route| route.2)).collect();
+    let processes = Processes { of_host: case.process_of.clone(), of_timer, senders };
+    net.plan_horizons(processes)?;
+    let mut script = Script {
+        case,
+        firsts,
+        states: vec![0; case.processes as usize],
+        reactions: vec![0; case.processes as usize],
+        outcome: Outcome { seen: vec![vec![]; case.processes as usize], ..Outcome::default() },
+    };
+    let mut by_horizons = engine != Engine::Events;
+    'run: for until in case.pauses.iter().copied().filter(|&pause| pause < case.end).chain([case.end]) {
+        loop {
+            let (until, end) = (Time(until), Time(case.end));
+            let progress = if by_horizons {
+                net.run_horizons(&mut script, until, end, 100)
+            } else {
+                net.run_until(&mut script, until, end, 100)
+            };
+            match progress {
+                Progress::ReachedEvents => {}
+                Progress::ReachedTime => break,
+                Progress::Stopped => break 'run,
+            }
+        }
+        by_horizons = if engine == Engine::InTurns { !by_horizons } else { by_horizons };
+    }
+    script.outcome.ended = net.now();
+    net.flush_drops(&mut script);
+    script.outcome.events = net.events();
+    script.outcome.next = net.next_event();
+    script.outcome.stats = net.links().iter().map(|link| *link.stats()).collect();
+    script.outcome.dropped.sort();
+    Ok(script.outcome)
+}
+
+fn link_config() -> impl Strategy<Value = LinkConfig> {
+    let loss = prop_oneof![
+        4 => Just(LossModel::None),
+        1 => (2u64..20).prop_map(|n| LossModel::EveryNth { n }),
+        1 => Just(LossModel::Independent { probability_e12: 100_000_000_000 }),
+    ];
+    let rate = prop_oneof![Just(1_000_000_000u64), Just(100_000_000_000), 100_000_000u64..20_000_000_000];
+    let delay = prop_oneof![Just(0u64), Just(10_000), 0u64..20_000];
+    let limits = (prop::option::of(1u64..10), prop::option::of(2_000u64..9_000));
+    (rate, delay, limits, loss).prop_map(|(rate, delay, (limit_packets, limit_bytes), loss)| LinkConfig {
+        queue: QueueConfig::DropTail { limit_bytes, limit_packets },
+        ..drop_tail(rate, delay, None, loss)
+    })
+}
+
+/// A route as drawn: which links, to the host of an earlier route where its last link is the same, process.
+type DrawnRoute = (u32, bool, u32, u32);
+
+fn case() -> impl Strategy<Value = Case> {
+    let time = || prop_oneof![0u64..30, (0u64..30).prop_map(|at| at * 1000 / 250), 0u64..120];
+    let route = (1u32..256, any::<bool>(), 0u32..4, 0u32..4);
+    let times = (
+        prop::collection::vec(time(), 0..3),
+        prop::collection::vec((0u32..4, time()), 0..8),
+        prop::collection::vec((time(), any::<bool>()), 0..5),
+        prop::option::weighted(0.2, time()),
+        prop::collection::vec(time(), 0..4),
+        prop_oneof![Just(UNBOUNDED), 0u64..200_000],
+    );
+    let form = (1u32..5, any::<bool>(), prop_oneof![Just(1000u64), Just(333), Just(10_000)], any::<bool>());
+    (prop::collection::vec(link_config(), 1..8), prop::collection::vec(route, 1..8), form, times).prop_map(built)
+}
+
+type Times = (Vec<u64>, Vec<(u32, u64)>, Vec<(u64, bool)>, Option<u64>, Vec<u64>, u64);
+
+/// Processes, routes lead down the numbers of links, grain, aligned.
+type Form = (u32, bool, u64, bool);
+
+fn built((mut links, drawn, form, times): (Vec<LinkConfig>, Vec<DrawnRoute>, Form, Times)) -> Case {
+    let (processes, is_downward, mut grain, is_aligned) = form;
+    if is_aligned {
+        grain = 1000;
+        for link in &mut links {
+            (link.rate, link.delay) = (Rate(1_000_000_000), Span(link.delay.0 / 1000 * 1000));
+        }
+    }
+    let (early, timers, samples, stop, mut pauses, end) = times;
+    let mut routes: Vec<(Vec<usize>, u32, u32)> = vec![];
+    let mut process_of = vec![];
+    for (mask, shares, receiver, sender) in drawn {
+        let mut over: Vec<_> = (0..links.len()).filter(|link| mask >> link & 1 == 1).collect();
+        if over.is_empty() {
+            over.push(mask as usize % links.len());
+        }
+        if is_downward {
+            over.reverse();
+        }
+        let earlier = routes.iter().find(|(links, ..)| shares && links.last() == over.last()).map(|route| route.1);
+        let host = earlier.unwrap_or_else(|| {
+            process_of.push(receiver % processes);
+            process_of.len() as u32 - 1
+        });
+        routes.push((over, host, sender % processes));
+    }
+    pauses.iter_mut().for_each(|pause| *pause *= 1000);
+    pauses.sort_unstable();
+    Case {
+        links,
+        routes,
+        process_of,
+        processes,
+        early: early.into_iter().map(|at| at * 1000).collect(),
+        timers: timers.into_iter().map(|(process, at)| (process % processes, at * 1000)).collect(),
+        samples: samples.into_iter().map(|(at, sends)| (at * 1000, sends)).collect(),
+        stop: stop.map(|at| at * 1000),
+        pauses,
+        end,
+        grain,
+        is_aligned,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    /// Arrivals and timers of each process, losses, samples, counters, the number of events and what is still to come
+    /// are those of single events; also when the two take turns.
+    #[test]
+    fn horizons_change_nothing(case in case()) {
+        let Ok(events) = run(&case, Engine::Events) else { return Ok(()) };
+        for engine in [Engine::Horizons, Engine::InTurns] {
+            let found = run(&case, engine).expect("it has horizons");
+            let difference = found.lines().into_iter().zip(events.lines()).find(|(found, events)| found != events);
+            prop_assert_eq!(difference, None, "{:?}", engine);
+            prop_assert_eq!(&found, &events);
+        }
+    }
+}
