@@ -1,14 +1,20 @@
 //! Runs one spec and prints its cost as one JSON line: `cargo run --release -p experiment --example bench --
-//! SPEC.json`.
+//! SPEC.json [events]`. `events`: one event after the other.
 
+use experiment::Engine;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let Some(path) = std::env::args().nth(1) else {
-        eprintln!("usage: bench SPEC.json");
-        return ExitCode::from(2);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (path, engine) = match arguments.as_slice() {
+        [path] => (path, Engine::Chosen),
+        [path, engine] if engine == "events" => (path, Engine::Events),
+        _ => {
+            eprintln!("usage: bench SPEC.json [events]");
+            return ExitCode::from(2);
+        }
     };
-    match run(&path) {
+    match run(path, engine) {
         Ok(line) => {
             println!("{line}");
             ExitCode::SUCCESS
@@ -20,10 +26,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(path: &str) -> Result<String, Box<dyn std::error::Error>> {
+fn run(path: &str, engine: Engine) -> Result<String, Box<dyn std::error::Error>> {
     let spec: spec::RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
     let before = cpu_seconds()?;
-    let outcome = experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(()))?;
+    let outcome = experiment::simulate_with_engine(&spec, engine, &mut |_| std::ops::ControlFlow::Continue(()))?;
     let cpu_s = cpu_seconds()? - before;
     let mut line = serde_json::Map::new();
     for (name, value) in &outcome.metrics {

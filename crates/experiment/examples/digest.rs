@@ -1,7 +1,11 @@
 //! Prints the SHA-256 of what runs gave, one line each: `cargo run -p experiment --example digest -- SPEC.json ...`.
 //!
 //! `tests/determinism/digest.py` computes the same of what Python gets: the form is described there. `make golden`
-//! compares the two, on two kinds of processor.
+//! compares the two, on two kinds of processor. With `--engines` before the files it runs each by both engines as well,
+//! and a difference is an error (`make soak`).
+
+#[path = "../tests/common/engines.rs"]
+mod engines;
 
 use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Metrics, Outcome};
 use sha2::{Digest, Sha256};
@@ -10,8 +14,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut status = ExitCode::SUCCESS;
-    for path in std::env::args().skip(1) {
-        match run(&path) {
+    let both = std::env::args().nth(1).is_some_and(|first| first == "--engines");
+    for path in std::env::args().skip(1 + usize::from(both)) {
+        match run(&path, both) {
             Ok(outcome) => println!("{:x}  {path}", Sha256::digest(of_outcome(outcome).text())),
             Err(error) => {
                 eprintln!("{path}: {error}");
@@ -22,8 +27,15 @@ fn main() -> ExitCode {
     status
 }
 
-fn run(path: &str) -> Result<Outcome, Box<dyn std::error::Error>> {
+fn run(path: &str, by_both: bool) -> Result<Outcome, Box<dyn std::error::Error>> {
     let spec: spec::RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    if by_both {
+        let compared = engines::compare(&spec)?;
+        return match compared.differences.first() {
+            Some(difference) => Err(format!("the engines differ: {difference}").into()),
+            None => Ok(compared.outcome),
+        };
+    }
     Ok(experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(()))?)
 }
 

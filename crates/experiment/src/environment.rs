@@ -96,6 +96,16 @@ impl Environment {
         (links, pacers)
     }
 
+    /// Returns true if a manager watches the network.
+    pub fn is_managed(&self) -> bool {
+        self.management.is_some()
+    }
+
+    /// The first hop of each background source's packets.
+    pub fn background_hops(&self) -> Vec<u32> {
+        self.background.iter().map(|source| source.hop).collect()
+    }
+
     /// Timers that go before links.
     pub fn early_timers(&self) -> usize {
         self.events.len()

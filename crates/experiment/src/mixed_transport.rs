@@ -8,9 +8,9 @@ use crate::send_overhead::SendOverhead;
 use crate::sender_command::Preparation;
 use crate::series::SenderSample;
 use crate::tcp_config::Algorithms;
-use crate::tcp_pool::{Pool, Template};
+use crate::tcp_pool::Pool;
 use crate::transport::{SegmentPool, Transport, TransportMaker};
-use crate::udt_pool::{UdtPool, UdtTemplate};
+use crate::udt_pool::UdtPool;
 use crate::udt_transport::UdtMaker;
 use crate::workload::SendingEnd;
 use spec::{FlowSpec, RunSpec, TransportSpec};
@@ -193,33 +193,19 @@ pub struct MixedPool {
     udt: UdtPool,
 }
 
-/// A segment to be packed.
-#[allow(clippy::large_enum_variant, reason = "it lives as long as a call")]
-pub enum MixedTemplate {
-    Tcp(Template),
-    Udt(UdtTemplate),
-}
-
 impl SegmentPool for MixedPool {
     type Segment = MixedSegment;
-    type Template = MixedTemplate;
 
     fn new(sources: usize) -> MixedPool {
         MixedPool { is_udt: vec![false; sources], tcp: Pool::new(sources), udt: UdtPool::new(sources) }
     }
-    fn template(&mut self, segment: &MixedSegment, hop: u32, source: u32) -> MixedTemplate {
+    fn pack(&mut self, segment: &MixedSegment, hop: u32, source: u32, count: u32) -> Packet {
         match segment {
-            MixedSegment::Tcp(segment) => MixedTemplate::Tcp(self.tcp.template(segment, hop, source)),
+            MixedSegment::Tcp(segment) => self.tcp.pack(segment, hop, source, count),
             MixedSegment::Udt(segment) => {
                 self.is_udt[source as usize] = true;
-                MixedTemplate::Udt(self.udt.template(segment, hop, source))
+                self.udt.pack(segment, hop, source, count)
             }
-        }
-    }
-    fn pack(&mut self, template: &mut MixedTemplate) -> Packet {
-        match template {
-            MixedTemplate::Tcp(template) => self.tcp.pack(template),
-            MixedTemplate::Udt(template) => self.udt.pack(template),
         }
     }
     fn unpack(&mut self, packet: Packet, segment: &mut MixedSegment) {

@@ -2,7 +2,7 @@
 
 use crate::background::BackgroundPacket;
 use link::Packet as LinkPacket;
-use sim::Routed;
+use sim::{Routed, Train};
 use tcp::segment::{flags, BASE_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
 
 /// A packet of a flow or of background traffic, as links see it.
@@ -27,10 +27,10 @@ impl Packet {
         Packet { place, what: u64::from(source) << 32 | u64::from(bytes as u16) << 16 | u64::from(flags) }
     }
 
-    /// The same packet with `number`, where it had 0.
+    /// Returns true if it has the same number, source, size and flags as `other`.
     #[inline]
-    pub fn numbered(self, number: u32) -> Packet {
-        Packet { place: u64::from(number) << 32 | self.place, ..self }
+    pub fn is_same(self, other: Packet) -> bool {
+        self.what == other.what && self.number() == other.number()
     }
 
     /// The 16 bits that its transport has given it; those of ECN are in the place of a segment's flags.
@@ -107,5 +107,12 @@ impl Routed for Packet {
     #[inline]
     fn redirect(&mut self, position: u32) {
         self.place = self.place >> 32 << 32 | u64::from(position);
+    }
+}
+
+impl Train for Packet {
+    #[inline]
+    fn following(self) -> Packet {
+        Packet { place: self.place.wrapping_add(1 << 32), ..self }
     }
 }

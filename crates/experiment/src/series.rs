@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use units::{Rate, Span, Time};
 
 /// Columns of the flow series; row i of every column belongs to one sample of one flow.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSeries {
     /// s since the start of the run
@@ -42,7 +42,7 @@ pub struct FlowSeries {
 }
 
 /// Columns that only flows over UDT have.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct UdtSeries {
     /// Rate at which full IP packets go out, bit/s; NaN for a flow over TCP
     pub sending_rate_bps: Vec<f64>,
@@ -59,7 +59,7 @@ impl UdtSeries {
 }
 
 /// Columns of the data that the other end of a connection sends.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ReverseSeries {
     /// segments
     pub cwnd_packets: Vec<u32>,
@@ -223,7 +223,7 @@ impl ReverseSeries {
 }
 
 /// Columns of the link series.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LinkSeries {
     /// s since the start of the run
     pub time_s: Vec<f64>,
@@ -245,11 +245,11 @@ impl LinkSeries {
         for (index, link) in links.iter_mut().enumerate() {
             self.time_s.push(time_s);
             self.link.push(index as i32);
-            let (packets, bytes) = link.queue(now);
-            self.queue_packets.push(packets);
-            self.queue_bytes.push(bytes);
-            self.dropped_packets.push(link.stats().dropped());
-            self.delivered_bytes.push(link.stats().delivered_bytes);
+            let sample = link.sample(now);
+            self.queue_packets.push(sample.queue_packets);
+            self.queue_bytes.push(sample.queue_bytes);
+            self.dropped_packets.push(sample.dropped_packets);
+            self.delivered_bytes.push(sample.delivered_bytes);
         }
     }
 }

@@ -1,24 +1,29 @@
 //! A packet on the simulated links: a token of 16 bytes; its TCP header waits at the sender's end of the flight.
 //!
-//! A packet crosses several links and each moves it once, so what moves is kept to two registers. The header is written
-//! when the packet is sent and read when it arrives, in the same order but for losses, so headers of one direction of a
-//! flow lie in a queue: a large window is read and written from one end to the other, which the processor's prefetcher
-//! follows, where a free list would scatter it over the cache. No queue is shared: a packet that stands still would
-//! keep the headers of all that were sent after it. SACK blocks are rare and have a pool. Nothing is allocated in the
-//! steady state. Together a packet in flight holds 32 bytes here, 24 in the link that keeps it, 16 in each link that it
-//! has been computed to pass, and 24 in the sender's scoreboard.
+//! A packet crosses several links and each moves it once, so what moves is kept to two registers. Segments that are
+//! sent together are alike but for their numbers: one header is written when they are sent and read when they arrive,
+//! in the same order but for losses, so headers of one direction of a flow lie in a queue. No queue is shared: a packet
+//! that stands still would keep the headers of all that were sent after it. SACK blocks are rare and have a pool.
+//! Together a packet in flight holds a part of the 40 bytes of its train here, 24 in the link or the inbox that keeps
+//! it, 16 in each link that it has been computed to pass, and 24 in the sender's scoreboard.
 
 use crate::packet::Packet;
 use crate::transport::SegmentPool;
-use link::Packet as _;
+use link::{prefetch, Packet as _};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
-use tcp::segment::{flags, SackBlock, Segment, WindowScale, MAX_SACK_BLOCKS};
+use tcp::segment::{
+    flags, SackBlock, Segment, WindowScale, BASE_HEADER_BYTES, MAX_SACK_BLOCKS, TIMESTAMP_OPTION_BYTES,
+};
+use tcp::Arrival;
+use units::growth::reserve;
+use units::Time;
 
-/// The TCP header of a packet in flight, as far as the token does not tell it: its payload is what the token's bytes
-/// leave after headers and options.
+/// The TCP header of packets in flight that were sent together, as far as their tokens do not tell it: their payload is
+/// what a token's bytes leave after headers and options.
 #[derive(Clone, Copy, Default)]
 struct Header {
+    /// Of the first packet; each further one begins where the one before it ends.
     seq: u64,
     ack: u64,
     /// `window << 32 | ts_ecr`.
@@ -28,21 +33,27 @@ struct Header {
     val_extra: u64,
 }
 
+/// Bytes of trains that are fetched before a run of packets.
+const TRAINS_BYTES: usize = 256;
+
+/// Packets in flight that were sent together.
+struct Train {
+    header: Header,
+    /// Number of the first packet.
+    first: u32,
+    /// Packets, and those of them that are still in flight.
+    count: u16,
+    left: u16,
+}
+
 const _: () = assert!(
-    std::mem::size_of::<Header>() == 32,
+    std::mem::size_of::<Train>() == 40,
     "memory per packet in flight is promised in docs/results/performance.md"
 );
 
 /// Bits of the segment's flags within the token; above them the number of SACK blocks.
 const FLAG_BITS: u32 = 12;
 const FLAG_MASK: u16 = (1 << FLAG_BITS) - 1;
-
-/// Segments to be packed that are alike but for their numbers.
-pub struct Template {
-    header: Header,
-    packet: Packet,
-    len: u64,
-}
 
 fn sack_count(packet: Packet) -> u8 {
     (packet.flags() >> FLAG_BITS) as u8
@@ -53,49 +64,38 @@ fn sack_count(packet: Packet) -> u8 {
 pub struct Pool {
     /// Headers by source.
     flights: Vec<Flight>,
-    spare: Spare,
     sacks: Slots,
 }
 
 impl SegmentPool for Pool {
     type Segment = Segment;
-    type Template = Template;
 
     /// A pool for packets of sources `0..sources`.
     fn new(sources: usize) -> Pool {
         Pool { flights: (0..sources).map(|_| Flight::default()).collect(), ..Pool::default() }
     }
 
-    /// Returns the common part of `segment` of `source` and those that follow it on the route that starts at `hop`.
     /// SACK blocks are good for one packet.
     #[inline]
-    fn template(&mut self, segment: &Segment, hop: u32, source: u32) -> Template {
+    fn pack(&mut self, segment: &Segment, hop: u32, source: u32, count: u32) -> Packet {
         let extra = if segment.flags & flags::SYN != 0 {
             u32::from(segment.mss) << 8 | segment.wscale.map_or(0, |scale| u32::from(scale.shift()) + 1)
         } else if segment.sack_count > 0 {
+            debug_assert!(count == 1, "SACK blocks for {count} packets");
             self.sacks.put(segment)
         } else {
             0
         };
+        debug_assert!(segment.flags <= FLAG_MASK, "flags leave room for the number of SACK blocks");
+        let bits = u16::from(segment.sack_count) << FLAG_BITS | segment.flags;
         let header = Header {
             seq: segment.seq,
             ack: segment.ack,
             window_ecr: u64::from(segment.window) << 32 | u64::from(segment.ts_ecr),
             val_extra: u64::from(segment.ts_val) << 32 | u64::from(extra),
         };
-        debug_assert!(segment.flags <= FLAG_MASK, "flags leave room for the number of SACK blocks");
-        let bits = u16::from(segment.sack_count) << FLAG_BITS | segment.flags;
-        let packet = Packet::new(0, hop, source, segment.packet_bytes(), bits);
-        Template { header, packet, len: u64::from(segment.len) }
-    }
-
-    /// Packs the next segment of `template`.
-    #[inline]
-    fn pack(&mut self, template: &mut Template) -> Packet {
-        let flight = &mut self.flights[template.packet.source() as usize];
-        let number = flight.put(template.header, &mut self.spare);
-        template.header.seq += template.len;
-        template.packet.numbered(number)
+        let first = self.flights[source as usize].put(header, segment.len, count);
+        Packet::new(first, hop, source, segment.packet_bytes(), bits)
     }
 
     /// `source` sends from here on for another connection.
@@ -106,8 +106,7 @@ impl SegmentPool for Pool {
     /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header.
     #[inline]
     fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
-        let flight = &mut self.flights[packet.source() as usize];
-        let header = flight.take(packet.number(), &mut self.spare);
+        let (header, index) = self.flights[packet.source() as usize].take(packet.number());
         segment.seq = header.seq;
         segment.ack = header.ack;
         segment.window = (header.window_ecr >> 32) as u32;
@@ -122,6 +121,17 @@ impl SegmentPool for Pool {
             segment.sacks = self.sacks.take(header.val_extra as u32, segment.ack);
         }
         segment.len = packet.bytes() - segment.header_bytes();
+        segment.seq += u64::from(index) * u64::from(segment.len);
+    }
+
+    #[inline]
+    fn prefetch(&self, source: u32, next: bool) {
+        let flight = &self.flights[source as usize];
+        if !next {
+            return prefetch(flight, std::mem::size_of::<Flight>());
+        }
+        let (trains, wrapped) = flight.trains.as_slices();
+        prefetch(if trains.is_empty() { wrapped } else { trains }, TRAINS_BYTES);
     }
 
     fn is_current(&mut self, packet: Packet) -> bool {
@@ -131,67 +141,131 @@ impl SegmentPool for Pool {
 
     /// Forgets the header of a lost packet that a TCP source sent.
     fn discard(&mut self, packet: Packet) {
-        let flight = &mut self.flights[packet.source() as usize];
-        let header = flight.discard(packet.number(), &mut self.spare);
+        let (header, _) = self.flights[packet.source() as usize].take(packet.number());
         if sack_count(packet) > 0 {
             self.sacks.take(header.val_extra as u32, header.ack);
         }
     }
 }
 
-/// Headers of a block.
-const BLOCK: u32 = 32;
-
-struct Block {
-    headers: [Header; BLOCK as usize],
-    /// Bit by header: taken before one that was sent earlier.
-    taken: u32,
-}
-
-impl Default for Block {
-    fn default() -> Self {
-        Block { headers: [Header::default(); BLOCK as usize], taken: 0 }
+impl Pool {
+    /// Hands the segments of `packets`, which one TCP source sent, to `take`, which returns how many of them it took;
+    /// forgets their headers. Meanwhile the pool may pack segments of other sources.
+    #[inline]
+    pub fn take_run(
+        &mut self,
+        packets: &[(u64, Packet)],
+        take: impl FnOnce(&mut Pool, Arrivals<'_>) -> usize,
+    ) -> usize {
+        let Some(&(_, first)) = packets.first() else { return 0 };
+        let source = first.source() as usize;
+        let mut flight = std::mem::take(&mut self.flights[source]);
+        let taken = take(self, Arrivals { packets: packets.iter(), flight: &flight, train: None, place: 0 });
+        flight.forget_run(&packets[..taken]);
+        self.flights[source] = flight;
+        taken
     }
 }
 
-/// Blocks of headers to use again.
-#[allow(clippy::vec_box, reason = "blocks move between flights, and a block is a kilobyte")]
-type Spare = Vec<Box<Block>>;
+/// The segments of packets in a row.
+pub struct Arrivals<'a> {
+    packets: std::slice::Iter<'a, (u64, Packet)>,
+    flight: &'a Flight,
+    /// The train of the latest packet, and its place among those of the flight.
+    train: Option<&'a Train>,
+    place: usize,
+}
 
-/// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest
-/// windows.
-///
-/// Nearly all are taken in that order: then a packet costs its header and nothing else of the block.
+impl Iterator for Arrivals<'_> {
+    type Item = Arrival;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Arrival> {
+        let &(at, packet) = self.packets.next()?;
+        let number = packet.number();
+        let train = match self.train {
+            Some(train) if number.wrapping_sub(train.first) < u32::from(train.count) => train,
+            _ => self.find(number),
+        };
+        let Train { header, first, .. } = train;
+        let flags = packet.flags() & FLAG_MASK;
+        // As far as a segment in a row can be: it has no other options.
+        let options = if flags & flags::TIMESTAMPS != 0 { TIMESTAMP_OPTION_BYTES } else { 0 };
+        let len = packet.bytes().saturating_sub(BASE_HEADER_BYTES + options);
+        Some(Arrival {
+            at: Time(at),
+            seq: header.seq + u64::from(number.wrapping_sub(*first)) * u64::from(len),
+            ack: header.ack,
+            window: (header.window_ecr >> 32) as u32,
+            flags,
+            sack_count: sack_count(packet),
+            ts_val: (header.val_extra >> 32) as u32,
+            ts_ecr: header.window_ecr as u32,
+            len,
+        })
+    }
+}
+
+impl<'a> Arrivals<'a> {
+    /// The train of `number`: the next one, unless packets are lost.
+    #[inline]
+    fn find(&mut self, number: u32) -> &'a Train {
+        let next = self.place + usize::from(self.train.is_some());
+        let is_next = |train: &&Train| number.wrapping_sub(train.first) < u32::from(train.count);
+        let train = match self.flight.trains.get(next).filter(is_next) {
+            Some(train) => {
+                self.place = next;
+                train
+            }
+            None => {
+                self.place = self.flight.place(number);
+                &self.flight.trains[self.place]
+            }
+        };
+        self.train = Some(train);
+        train
+    }
+}
+
+/// Headers of one source, in the order of sending. A packet's number is good for 2^32 packets, six thousand of the
+/// largest windows.
 #[derive(Default)]
 struct Flight {
-    /// The block being filled; none while there is nothing.
-    filling: Option<Box<Block>>,
-    /// Number of the oldest header not taken.
-    head: u32,
-    /// Number of the next header.
+    /// From the oldest with a packet in flight on.
+    trains: VecDeque<Train>,
+    /// Number of the next packet.
     next: u32,
-    /// Headers taken that were sent after it.
-    ahead: u32,
-    /// Number of the first header of the present connection, for as long as those of earlier ones are in flight.
+    /// Number of the first packet of the present connection, for as long as those of earlier ones are in flight.
     connection_from: Option<u32>,
-    /// Full blocks from the one with `head` on.
-    full: VecDeque<Box<Block>>,
 }
 
 impl Flight {
-    #[inline]
-    fn put(&mut self, header: Header, spare: &mut Spare) -> u32 {
-        let number = self.next;
-        let block = match &mut self.filling {
-            Some(block) => block,
-            None => self.start(spare),
-        };
-        block.headers[(number % BLOCK) as usize] = header;
-        self.next = number.wrapping_add(1);
-        if self.next.is_multiple_of(BLOCK) {
-            self.full.extend(self.filling.take());
+    /// Adds a train of `count` packets of `len` bytes of payload; returns the number of the first.
+    #[inline(always)]
+    fn put(&mut self, header: Header, len: u32, count: u32) -> u32 {
+        let first = self.next;
+        self.next = first.wrapping_add(count);
+        reserve(&mut self.trains, 1);
+        let part = count.min(u32::from(u16::MAX)) as u16;
+        self.trains.push_back(Train { header, first, count: part, left: part });
+        if u32::from(part) < count {
+            self.put_rest(len, count);
         }
-        number
+        first
+    }
+
+    /// The rest of a train of `count` packets, of which the latest entry has what goes into one.
+    #[cold]
+    fn put_rest(&mut self, len: u32, count: u32) {
+        let Some(&Train { header, first, count: part, .. }) = self.trains.back() else { return };
+        let mut done = u32::from(part);
+        while done < count {
+            let seq = header.seq + u64::from(done) * u64::from(len);
+            let part = (count - done).min(u32::from(u16::MAX)) as u16;
+            let first = first.wrapping_add(done);
+            self.trains.push_back(Train { header: Header { seq, ..header }, first, count: part, left: part });
+            done += u32::from(part);
+        }
     }
 
     #[cold]
@@ -199,74 +273,66 @@ impl Flight {
         self.connection_from = Some(self.next);
     }
 
-    /// Returns true if the header of `number`, which was just taken, is of the present connection.
+    /// Returns true if the packet `number`, which was just taken, is of the present connection.
     #[cold]
     fn is_of_connection(&mut self, number: u32) -> bool {
         // Fewer than 2^31 packets of a source are in flight.
         let is_before = |number: u32, from: u32| (number.wrapping_sub(from) as i32) < 0;
         let Some(from) = self.connection_from else { return true };
-        if !is_before(self.head, from) {
+        if !is_before(self.trains.front().map_or(self.next, |train| train.first), from) {
             self.connection_from = None;
         }
         !is_before(number, from)
     }
 
-    #[cold]
-    fn start(&mut self, spare: &mut Spare) -> &mut Box<Block> {
-        self.filling.insert(spare.pop().unwrap_or_default())
+    /// Takes the packet `number`: the header of its train, and its place there.
+    #[inline]
+    fn take(&mut self, number: u32) -> (Header, u32) {
+        let at = self.place(number);
+        let train = &self.trains[at];
+        let (header, index) = (train.header, number.wrapping_sub(train.first));
+        self.forget_at(at, 1);
+        (header, index)
     }
 
     #[inline]
-    fn take(&mut self, number: u32, spare: &mut Spare) -> Header {
-        let index = number.wrapping_sub(self.head - self.head % BLOCK) / BLOCK;
-        let block = match self.full.get_mut(index as usize) {
-            Some(block) => block,
-            None => self.filling.as_mut().expect("the block of a number is there while the number is"),
-        };
-        let header = block.headers[(number % BLOCK) as usize];
-        if number != self.head {
-            block.taken |= 1 << (number % BLOCK);
-            self.ahead += 1;
-        } else {
-            self.head = number.wrapping_add(1);
-            if self.ahead > 0 || self.head.is_multiple_of(BLOCK) {
-                self.advance(spare);
+    fn forget_at(&mut self, at: usize, count: u16) {
+        let train = &mut self.trains[at];
+        train.left -= count;
+        if train.left == 0 {
+            while self.trains.front().is_some_and(|train| train.left == 0) {
+                self.trains.pop_front();
             }
         }
-        header
     }
 
-    /// Takes the header of a lost packet. Most are refused when they are sent: then it is the newest, and leaves no
-    /// gap.
-    fn discard(&mut self, number: u32, spare: &mut Spare) -> Header {
-        if number.wrapping_add(1) != self.next || self.next.is_multiple_of(BLOCK) {
-            return self.take(number, spare);
+    /// Forgets `packets`, which are in the order of sending.
+    #[inline]
+    fn forget_run(&mut self, packets: &[(u64, Packet)]) {
+        let mut rest = packets;
+        while let Some(&(_, first)) = rest.first() {
+            let number = first.number();
+            let at = self.place(number);
+            let train = &self.trains[at];
+            let most = (u32::from(train.count) - number.wrapping_sub(train.first)).min(rest.len() as u32);
+            // Of packets in order, all are there if the last one is.
+            let whole = rest[most as usize - 1].1.number() == number.wrapping_add(most - 1);
+            let count = if whole { most as u16 } else { 1 };
+            self.forget_at(at, count);
+            rest = &rest[usize::from(count)..];
         }
-        self.next = number;
-        if self.connection_from == Some(number.wrapping_add(1)) {
-            // It was the last of an earlier connection: the number is the present one's.
-            self.connection_from = Some(number);
-        }
-        let block = self.filling.as_ref().expect("the block of a number is there while the number is");
-        block.headers[(number % BLOCK) as usize]
     }
 
-    /// Moves `head` over the headers that were taken before their turn, and frees the blocks below it.
-    fn advance(&mut self, spare: &mut Spare) {
-        loop {
-            if self.head.is_multiple_of(BLOCK) {
-                if let Some(mut block) = self.full.pop_front() {
-                    block.taken = 0;
-                    spare.push(block);
-                }
-            }
-            let Some(block) = self.full.front().or(self.filling.as_ref()) else { return };
-            if self.ahead == 0 || block.taken & 1 << (self.head % BLOCK) == 0 {
-                return;
-            }
-            self.ahead -= 1;
-            self.head = self.head.wrapping_add(1);
+    /// The place of the train of packet `number`: the oldest, unless an earlier packet is lost or comes later.
+    #[inline]
+    fn place(&self, number: u32) -> usize {
+        let oldest = self.trains.front().expect("the train of a number is there while the number is");
+        let from_oldest = number.wrapping_sub(oldest.first);
+        if from_oldest < u32::from(oldest.count) {
+            return 0;
         }
+        let oldest = oldest.first;
+        self.trains.partition_point(|train| train.first.wrapping_sub(oldest) <= from_oldest) - 1
     }
 }
 

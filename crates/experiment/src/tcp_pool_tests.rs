@@ -1,12 +1,11 @@
 //! Packets that are packed, moved and unpacked, in order and out of it.
 
 use super::*;
-use sim::Routed as _;
+use sim::{Routed as _, Train as _};
 
 /// One packet of `source`.
 fn one(pool: &mut Pool, source: u32, seq: u64) -> Packet {
-    let mut template = pool.template(&Segment { seq, ..Segment::default() }, 0, source);
-    pool.pack(&mut template)
+    pool.pack(&Segment { seq, ..Segment::default() }, 0, source, 1)
 }
 
 #[test]
@@ -25,8 +24,7 @@ fn a_segment_survives_packing() {
     };
     sent.sacks[0] = SackBlock { start: 10, end: 20 };
     sent.sacks[1] = SackBlock { start: 30, end: 40 };
-    let mut template = pool.template(&sent, 5, 77);
-    let mut packet = pool.pack(&mut template);
+    let mut packet = pool.pack(&sent, 5, 77, 1);
     assert_eq!((packet.bytes(), packet.hop(), packet.source()), (sent.packet_bytes(), 5, 77));
     packet.advance();
     assert_eq!(packet.hop(), 6);
@@ -35,20 +33,34 @@ fn a_segment_survives_packing() {
     assert_eq!((got.seq, got.ack, got.len, got.window), (sent.seq, sent.ack, sent.len, sent.window));
     assert_eq!((got.flags, got.ts_val, got.ts_ecr), (sent.flags, sent.ts_val, sent.ts_ecr));
     assert_eq!(got.sacks[..2], sent.sacks[..2]);
-    assert_eq!((pool.flights[77].head, pool.sacks.free), (1, Slot::of(1)), "both are free again");
+    assert_eq!((pool.flights[77].trains.len(), pool.sacks.free), (0, Slot::of(1)), "both are free again");
 }
 
 #[test]
-fn segments_of_a_template_follow_one_another() {
+fn segments_of_a_train_follow_one_another() {
     let mut pool = Pool::new(1);
-    let mut template = pool.template(&Segment { seq: 100, len: 10, ..Segment::default() }, 0, 0);
-    let packets = [pool.pack(&mut template), pool.pack(&mut template), pool.pack(&mut template)];
+    let first = pool.pack(&Segment { seq: 100, len: 10, ..Segment::default() }, 0, 0, 3);
+    let packets = [first, first.following(), first.following().following()];
     let mut got = Segment::default();
     let seqs = packets.map(|packet| {
         pool.unpack(packet, &mut got);
         (got.seq, got.len)
     });
     assert_eq!(seqs, [(100, 10), (110, 10), (120, 10)]);
+}
+
+#[test]
+fn a_train_longer_than_a_part_is_one() {
+    let mut pool = Pool::new(1);
+    let count = 200_000;
+    let mut packet = pool.pack(&Segment { seq: 7, len: 10, ..Segment::default() }, 0, 0, count);
+    let mut got = Segment::default();
+    for number in 0..u64::from(count) {
+        pool.unpack(packet, &mut got);
+        assert_eq!(got.seq, 7 + 10 * number);
+        packet = packet.following();
+    }
+    assert!(pool.flights[0].trains.is_empty());
 }
 
 #[test]
@@ -75,8 +87,7 @@ fn what_was_refused_leaves_no_gap() {
     for (sent, packet) in waiting {
         assert_eq!(arrive(&mut pool, packet), sent);
     }
-    let flight = &pool.flights[0];
-    assert_eq!((flight.ahead, flight.head, flight.full.len()), (0, flight.next, 0), "all are gone");
+    assert!(pool.flights[0].trains.is_empty(), "all are gone");
 }
 
 #[test]
@@ -89,9 +100,8 @@ fn a_packet_that_stands_still_keeps_no_others_header() {
         let packet = one(&mut pool, 1, seq);
         pool.unpack(packet, &mut got);
     }
-    let blocks: usize =
-        pool.flights.iter().map(|flight| flight.full.len() + usize::from(flight.filling.is_some())).sum();
-    assert!(blocks + pool.spare.len() <= 3, "{blocks} blocks for one packet, and {} spare", pool.spare.len());
+    let room: usize = pool.flights.iter().map(|flight| flight.trains.capacity()).sum();
+    assert!(room <= 16, "room for {room} headers, for one packet");
     pool.unpack(standing, &mut got);
     assert_eq!(got.seq, 7);
 }
@@ -101,8 +111,7 @@ fn a_syn_keeps_its_options() {
     let mut pool = Pool::new(1);
     let sent = Segment { flags: flags::SYN, mss: 8960, wscale: Some(WindowScale::new(14)), ..Segment::default() };
     let mut got = Segment::default();
-    let mut template = pool.template(&sent, 0, 0);
-    let packet = pool.pack(&mut template);
+    let packet = pool.pack(&sent, 0, 0, 1);
     pool.unpack(packet, &mut got);
     assert_eq!((got.mss, got.wscale), (8960, Some(WindowScale::new(14))));
 }
@@ -110,8 +119,7 @@ fn a_syn_keeps_its_options() {
 #[test]
 fn congestion_experienced_is_kept() {
     let mut pool = Pool::new(1);
-    let mut template = pool.template(&Segment { flags: flags::ECT, ..Segment::default() }, 0, 0);
-    let mut packet = pool.pack(&mut template);
+    let mut packet = pool.pack(&Segment { flags: flags::ECT, ..Segment::default() }, 0, 0, 1);
     assert!(packet.is_ect());
     packet.mark_ce();
     let mut got = Segment::default();
@@ -124,7 +132,6 @@ fn memory_follows_what_is_in_flight_whatever_the_order_of_arrival() {
     let mut pool = Pool::new(1);
     // Beyond the wrap of the numbers.
     pool.flights[0].next = u32::MAX - 10_015;
-    pool.flights[0].head = pool.flights[0].next;
     let mut flight = VecDeque::new();
     for seq in 0..100_000u64 {
         flight.push_back((seq, one(&mut pool, 0, seq)));
@@ -137,8 +144,8 @@ fn memory_follows_what_is_in_flight_whatever_the_order_of_arrival() {
             assert_eq!(got.seq, sent);
         }
     }
-    let blocks = pool.flights[0].full.len() + 1 + pool.spare.len();
-    assert!(blocks <= 2 * 500 / BLOCK as usize, "{blocks} blocks for 500 packets");
+    let room = pool.flights[0].trains.capacity();
+    assert!(room <= 2 * 1024, "room for {room} headers, for 500 packets");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::capture::Capture;
 use crate::error::RunError;
+use crate::packet::Packet;
 use crate::sender_command::Preparation;
 use crate::series::{ssthresh, SenderSample};
 use crate::tcp_config::{tcp_config, Algorithms};
@@ -12,6 +13,9 @@ use tcp::config::Reader;
 use tcp::segment::Segment;
 use tcp::{CwndReduction, Endpoint, Stats, Train};
 use units::Time;
+
+/// Bytes of a scoreboard that are fetched before a run of ACKs.
+const SCOREBOARD_BYTES: usize = 512;
 
 impl Transport for Endpoint {
     type Segment = Segment;
@@ -27,12 +31,28 @@ impl Transport for Endpoint {
     fn handle_segment(&mut self, now: Time, segment: &Segment) {
         self.handle_segment(now, segment);
     }
+    #[inline]
+    fn handle_run(
+        &mut self,
+        pool: &mut Pool,
+        packets: &[(u64, Packet)],
+        until: Time,
+        mut send: impl FnMut(&mut Pool, Time, &Segment, u32),
+    ) -> usize {
+        pool.take_run(packets, |pool, arrivals| {
+            self.handle_run(until, arrivals, |now, segment, count| send(pool, now, segment, count))
+        })
+    }
     fn handle_timeout(&mut self, now: Time) {
         self.handle_timeout(now);
     }
     #[inline]
     fn poll_train(&mut self, now: Time, segment: &mut Segment) -> Train {
         self.poll_train(now, segment, u32::MAX)
+    }
+    #[inline]
+    fn prefetch(&self) {
+        link::prefetch(self.oldest_in_flight(), SCOREBOARD_BYTES);
     }
     #[inline]
     fn is_idle(&self) -> bool {

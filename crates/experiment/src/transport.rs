@@ -24,10 +24,26 @@ pub trait Transport: SendingEnd {
     fn abort(&mut self, now: Time);
     /// `segment` has come.
     fn handle_segment(&mut self, now: Time, segment: &Self::Segment);
+    /// Segments of `packets` come in a row, those of the common case; returns how many were taken. `send` gets what is
+    /// to be sent, with its time and the number of segments that follow. Stops before `until` and before
+    /// [`Transport::poll_timeout`]. It may take none at any time.
+    #[inline]
+    fn handle_run(
+        &mut self,
+        _pool: &mut Self::Pool,
+        _packets: &[(u64, Packet)],
+        _until: Time,
+        _send: impl FnMut(&mut Self::Pool, Time, &Self::Segment, u32),
+    ) -> usize {
+        0
+    }
     /// The time of [`Transport::poll_timeout`] has come, or an earlier one.
     fn handle_timeout(&mut self, now: Time);
-    /// Puts the first segment to be sent into `segment`; [`SegmentPool::pack`] makes those that follow from it.
+    /// Puts the first segment to be sent into `segment`; [`SegmentPool::pack`] packs those that follow, too.
     fn poll_train(&mut self, now: Time, segment: &mut Self::Segment) -> Train;
+    /// Begins to fetch the memory beside itself that the next segment needs.
+    #[inline]
+    fn prefetch(&self) {}
     /// Returns true if [`Transport::poll_train`] would find nothing. May be false at any time.
     fn is_idle(&self) -> bool;
     /// Returns the latest time for a call of [`Transport::handle_timeout`].
@@ -64,17 +80,17 @@ pub trait Transport: SendingEnd {
 pub trait SegmentPool {
     /// The segment that is kept.
     type Segment;
-    /// Segments to be packed that are alike but for their numbers.
-    type Template;
 
     /// A pool for packets of sources `0..sources`.
     fn new(sources: usize) -> Self;
-    /// Returns the common part of `segment` of `source` and those that follow it on the route that starts at `hop`.
-    fn template(&mut self, segment: &Self::Segment, hop: u32, source: u32) -> Self::Template;
-    /// Packs the next segment of `template`.
-    fn pack(&mut self, template: &mut Self::Template) -> Packet;
+    /// Packs `segment` of `source` and those that follow it, `count` in all, on the route that starts at `hop`; returns
+    /// the packet of the first. Those of the others follow it ([`sim::Train`]).
+    fn pack(&mut self, segment: &Self::Segment, hop: u32, source: u32, count: u32) -> Packet;
     /// Unpacks `packet` into `segment` and forgets the stored header.
     fn unpack(&mut self, packet: Packet, segment: &mut Self::Segment);
+    /// Begins to fetch what is stored of `source`, or, with `next`, what that leads to.
+    #[inline]
+    fn prefetch(&self, _source: u32, _next: bool) {}
     /// Returns true if `packet`, which was unpacked last, is of the present connection of its source.
     fn is_current(&mut self, packet: Packet) -> bool;
     /// Forgets the stored header of a lost packet.

@@ -49,27 +49,17 @@ pub struct UdtPool {
     flights: Vec<Flight>,
 }
 
-/// A packet to be packed: they go out one by one.
-pub struct UdtTemplate {
-    segment: Segment,
-    packet: Packet,
-}
-
 impl SegmentPool for UdtPool {
     type Segment = Segment;
-    type Template = UdtTemplate;
 
     fn new(sources: usize) -> UdtPool {
         UdtPool { flights: (0..sources).map(|_| Flight::default()).collect() }
     }
 
-    fn template(&mut self, segment: &Segment, hop: u32, source: u32) -> UdtTemplate {
-        UdtTemplate { segment: *segment, packet: Packet::new(0, hop, source, segment.packet_bytes(), 0) }
-    }
-
-    fn pack(&mut self, template: &mut UdtTemplate) -> Packet {
-        let number = self.flights[template.packet.source() as usize].put(&template.segment);
-        template.packet.numbered(number)
+    fn pack(&mut self, segment: &Segment, hop: u32, source: u32, count: u32) -> Packet {
+        debug_assert!(count == 1, "packets of UDT go out one by one");
+        let number = self.flights[source as usize].put(segment);
+        Packet::new(number, hop, source, segment.packet_bytes(), 0)
     }
 
     fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
@@ -108,10 +98,7 @@ mod tests {
     fn packets_come_back_in_any_order_and_nothing_stays() {
         let mut pool = UdtPool::new(2);
         let sent = [data(1), Segment::Ack2 { ack_number: 7 }, data(2), Segment::Shutdown];
-        let packets = sent.map(|segment| {
-            let mut template = pool.template(&segment, 5, 1);
-            pool.pack(&mut template)
-        });
+        let packets = sent.map(|segment| pool.pack(&segment, 5, 1, 1));
         for index in [2, 0, 3] {
             let mut segment = Segment::default();
             pool.unpack(packets[index], &mut segment);
@@ -124,10 +111,7 @@ mod tests {
     #[test]
     fn packets_of_an_earlier_connection_are_known() {
         let mut pool = UdtPool::new(2);
-        let pack = |pool: &mut UdtPool| {
-            let mut template = pool.template(&data(1), 0, 0);
-            pool.pack(&mut template)
-        };
+        let pack = |pool: &mut UdtPool| pool.pack(&data(1), 0, 0, 1);
         let before = pack(&mut pool);
         pool.begin_connection(0);
         let after = pack(&mut pool);

@@ -157,7 +157,7 @@ fn a_copy_that_cannot_be_is_refused() {
     ] {
         let run = over(line(), 2, &copy(1, 1, &change));
         let error = experiment::simulate(&run.spec(), &mut |_| std::ops::ControlFlow::Continue(()));
-        let error = error.err().expect("it is refused").to_string();
+        let error = error.expect_err("it is refused").to_string();
         assert!(error.contains(what), "{error}");
     }
 }

@@ -165,9 +165,8 @@ fn what_cannot_be_drawn_is_refused_with_the_flows_name() {
     ] {
         let run =
             Dumbbell::new(1_000_000, 10 * MS).flow("mirror", transport("reno", json!({})), writes(change.clone()));
-        let error = experiment::simulate(&run.spec(), &mut |_| std::ops::ControlFlow::Continue(()))
-            .err()
-            .expect("it is refused");
+        let error =
+            experiment::simulate(&run.spec(), &mut |_| std::ops::ControlFlow::Continue(())).expect_err("it is refused");
         assert!(error.to_string().contains("flow mirror: replicate: "), "{change}: {error}");
     }
     let both = json!({"kind": "replicate"});

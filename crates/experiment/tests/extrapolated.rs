@@ -157,8 +157,7 @@ fn what_is_no_single_copy_is_refused() {
             "most_packets": 1, "least_episodes": 1, "error_ppm": 1}))
         .unwrap();
         let error = experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(()))
-            .err()
-            .expect("it is refused")
+            .expect_err("it is refused")
             .to_string();
         assert!(error.contains("extrapolate: "), "{error}");
     }

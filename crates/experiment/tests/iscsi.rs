@@ -196,7 +196,7 @@ fn warm_up_is_left_out_and_the_session_shares_with_others() {
 fn a_session_that_does_not_hold_together_is_refused() {
     let wrong = |session: Value| {
         let spec = Dumbbell::new(1_000_000_000, MS).flow("s", transport("reno", json!({})), session).spec();
-        experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(())).err().expect("refused").to_string()
+        experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(())).expect_err("refused").to_string()
     };
     let small = requests(0, 4096, 1);
     for (change, part) in [

@@ -6,6 +6,7 @@ mod constant_traffic;
 mod copy;
 mod delay_based;
 mod drawn;
+mod engines;
 mod extensions;
 mod extrapolated;
 mod fcp;

@@ -430,7 +430,7 @@ fn what_is_let_go_leaves_the_line_to_what_is_on_it() {
 fn what_does_not_fit_is_refused_in_one_line() {
     let wrong = |change: &dyn Fn(&mut Value)| {
         let spec = hybrid([FAST; 5], vec![elephant("f", 1 << 20)], policy(), |s| change(s));
-        simulate(&spec, &mut |_| ControlFlow::Continue(())).err().expect("an error").to_string()
+        simulate(&spec, &mut |_| ControlFlow::Continue(())).expect_err("an error").to_string()
     };
     let text = wrong(&|s| s["manager"]["lightpaths"][0]["route"] = json!([1, 3]));
     assert!(text.contains("lightpath lambda: route: r3-d does not begin where r1-r2 ends"), "{text}");

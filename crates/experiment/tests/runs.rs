@@ -163,8 +163,7 @@ fn two_flows_of_one_stack_share_a_line() {
 fn a_wrong_spec_is_one_clear_error() {
     let run = Dumbbell::new(100_000_000, 10 * MS).flow("a", transport("nonesuch", json!({})), bulk());
     let error = experiment::simulate(&run.spec(), &mut |_| std::ops::ControlFlow::Continue(()))
-        .err()
-        .expect("an unknown transport is refused");
+        .expect_err("an unknown transport is refused");
     let text = error.to_string();
     assert!(text.contains("nonesuch") && text.contains("cubic"), "{text}");
 }

@@ -202,8 +202,7 @@ fn connections_that_share_must_have_the_same_workload() {
     let mut run = striped(Dumbbell::new(100_000_000, 20 * MS), 2, &offered(None), 0, &json!({}));
     run.flows[1]["workload"] = offered(Some(3));
     let error = experiment::simulate(&run.spec(), &mut |_| std::ops::ControlFlow::Continue(()))
-        .err()
-        .expect("it is refused")
+        .expect_err("it is refused")
         .to_string();
     assert!(error.contains("f.2") && error.contains("share a workload"), "{error}");
 }

@@ -91,6 +91,6 @@ fn a_session_over_udt_is_refused_in_one_line() {
     let session = iscsi_session(json!({}), source);
     let mut spec = beside_cubic();
     spec.flows[1].workload = serde_json::from_value(session).expect("it is a session");
-    let error = simulate(&spec, &mut |_| ControlFlow::Continue(())).err().expect("it is refused").to_string();
+    let error = simulate(&spec, &mut |_| ControlFlow::Continue(())).expect_err("it is refused").to_string();
     assert!(error.contains("udt") && error.contains("transport") && !error.contains('\n'), "{error}");
 }

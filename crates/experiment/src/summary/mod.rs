@@ -24,6 +24,7 @@ use spec::RunSpec;
 use units::Time;
 
 /// Everything a run gives back.
+#[derive(Debug)]
 pub struct Outcome {
     /// Of the whole run.
     pub metrics: Metrics,

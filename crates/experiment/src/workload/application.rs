@@ -181,7 +181,7 @@ impl Workload {
     }
 
     /// Bytes that wait for room in the send buffer.
-    pub(super) fn backlog(&self) -> u64 {
+    pub fn backlog(&self) -> u64 {
         self.backlog
     }
 

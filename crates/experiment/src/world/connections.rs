@@ -9,8 +9,16 @@ use crate::packet::Packet;
 use crate::sender_command::{AddressedCommand, SenderCommand};
 use crate::side::Side;
 use crate::transport::{SegmentPool, Transport};
+use link::{prefetch, Packet as _};
 use sim::Network;
 use units::Time;
+
+/// Segments that are handled one by one before a run of common ones is tried again: what interrupts a run often goes
+/// on for some time.
+const ONE_BY_ONE: u32 = 4;
+
+/// Bytes of an endpoint that are fetched before its turn.
+const ENDPOINT_BYTES: usize = 1024;
 
 /// Endpoints and what packets need.
 pub struct Connections<T: Transport> {
@@ -96,6 +104,86 @@ impl<T: Transport> Connections<T> {
         self.pool.discard(packet);
     }
 
+    /// Begins to fetch the state of `side` of flow `index`, or, with `next`, what it leads to.
+    #[inline]
+    pub fn prefetch(&self, index: usize, side: Side, next: bool) {
+        let flow = &self.flows[index];
+        let end = match side {
+            Side::Sender => &flow.sender,
+            Side::Receiver => &flow.receiver,
+        };
+        if next {
+            end.prefetch();
+        } else {
+            // Fields of an endpoint are in the order of their use.
+            prefetch(end, ENDPOINT_BYTES);
+            prefetch(&flow.armed, 1);
+        }
+        self.pool.prefetch(2 * index as u32 + 1 - side as u32, next);
+    }
+
+    /// `packets` come to `side` of flow `index`, whose application looks only for the end of its data; returns how many
+    /// were handled before something else is due, or before the application has to look.
+    #[inline]
+    pub fn arrive_in_a_row(
+        &mut self,
+        (index, side): (usize, Side),
+        packets: &[(u64, Packet)],
+        net: &mut Network<Packet>,
+    ) -> usize {
+        let flow = &self.flows[index];
+        let (mut runs_below, mut looks_at) = (u64::MAX, u64::MAX);
+        if side == Side::Receiver && flow.workload.watches_delivery {
+            looks_at = flow.sender.bytes_written();
+            let most: u64 = packets.iter().map(|packet| u64::from(packet.1.bytes())).sum();
+            runs_below = looks_at.saturating_sub(most);
+        }
+        let (mut handled, mut one_by_one) = (0, 0);
+        while let Some(&(at, packet)) = packets.get(handled) {
+            if one_by_one == 0 && self.flows[index].receiver.bytes_received() < runs_below {
+                handled += self.handle_run((index, side), &packets[handled..], net);
+                one_by_one = ONE_BY_ONE;
+            } else {
+                one_by_one = one_by_one.saturating_sub(1);
+                net.begin_arrival(Time(at));
+                self.pool.unpack(packet, &mut self.scratch);
+                let flow = &mut self.flows[index];
+                flow.endpoint(side).handle_segment(Time(at), &self.scratch);
+                self.pump(Time(at), index, side, net);
+                handled += 1;
+            }
+            let looks = self.flows[index].receiver.bytes_received() >= looks_at;
+            if looks || net.is_interrupted(packets.get(handled)) {
+                break;
+            }
+        }
+        handled
+    }
+
+    /// Those of `packets` that are common, as far as they go.
+    #[inline]
+    fn handle_run(
+        &mut self,
+        (index, side): (usize, Side),
+        packets: &[(u64, Packet)],
+        net: &mut Network<Packet>,
+    ) -> usize {
+        let flow = &mut self.flows[index];
+        let hop = flow.hops[side as usize];
+        let source = 2 * index as u32 + side as u32;
+        let end = flow.endpoint(side);
+        let handled = end.handle_run(&mut self.pool, packets, Time::NEVER, |pool, now, segment, count| {
+            net.begin_arrival(now);
+            net.send_train(pool.pack(segment, hop, source, count), count, |refused| pool.discard(refused.packet));
+        });
+        let due = end.poll_timeout();
+        if due < flow.armed[side as usize] {
+            flow.armed[side as usize] = due;
+            net.set_timer(self.timers.endpoint(index, side), due);
+        }
+        handled
+    }
+
     /// Sends all that an endpoint has to send and sets its timer.
     #[inline]
     pub fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
@@ -125,14 +213,11 @@ impl<T: Transport> Connections<T> {
             if self.capture.is_some() {
                 self.capture_train(now, index, side, train.segments);
             }
-            let mut template = self.pool.template(&self.scratch, hop, 2 * index as u32 + side as u32);
-            for _ in 0..train.segments {
-                let packet = self.pool.pack(&mut template);
-                if let Err(refused) = net.send(packet) {
-                    self.flows[index].dropped_packets[side as usize] += 1;
-                    self.pool.discard(refused.packet);
-                }
-            }
+            let packet = self.pool.pack(&self.scratch, hop, 2 * index as u32 + side as u32, train.segments);
+            net.send_train(packet, train.segments, |refused| {
+                self.flows[index].dropped_packets[side as usize] += 1;
+                self.pool.discard(refused.packet);
+            });
             if !train.more {
                 return;
             }

@@ -23,7 +23,7 @@ use crate::series::{FlowRow, FlowSeries};
 use crate::side::Side;
 use crate::transport::{Transport, TransportMaker};
 use crate::windows::Windows;
-use crate::workload::Application;
+use crate::workload::{Application, SendingEnd as _, Source};
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
 use std::ops::ControlFlow;
@@ -369,6 +369,38 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
             if news {
                 self.handle_delivered(now, index, net);
             }
+        }
+    }
+
+    fn handle_packets(&mut self, host: u32, packets: &[(u64, Packet)], net: &mut Network<Packet>) -> usize {
+        let index = (host >> 1) as usize;
+        let side = if host & 1 == 0 { Side::Sender } else { Side::Receiver };
+        let of = &mut self.connections;
+        let plain = of.flows.get(index).is_some_and(|flow| match side {
+            _ if flow.nodes[side as usize].is_some() => false,
+            Side::Sender => !flow.workload.watches_buffer,
+            Side::Receiver => !flow.workload.watches_delivery || matches!(flow.workload.source, Source::Bulk { .. }),
+        });
+        if !plain || of.capture.is_some() || self.environment.is_managed() || net.is_followed() {
+            return self.handle_each(host, packets, net);
+        }
+        let handled = of.arrive_in_a_row((index, side), packets, net);
+        let flow = &of.flows[index];
+        if side == Side::Receiver
+            && flow.workload.watches_delivery
+            && flow.receiver.bytes_received() >= flow.sender.bytes_written()
+        {
+            self.handle_delivered(net.now(), index, net);
+        }
+        handled
+    }
+
+    #[inline]
+    fn prefetch(&self, host: u32, next: bool) {
+        let index = (host >> 1) as usize;
+        let side = if host & 1 == 0 { Side::Sender } else { Side::Receiver };
+        if index < self.connections.flows.len() {
+            self.connections.prefetch(index, side, next);
         }
     }
 

@@ -56,7 +56,7 @@ impl Timers {
         self.events + 3 * self.flows + flow as u32
     }
 
-    fn first_background(&self) -> u32 {
+    pub fn first_background(&self) -> u32 {
         self.events + 4 * self.flows
     }
 
@@ -68,7 +68,7 @@ impl Timers {
         self.manager() + 1
     }
 
-    fn sampler(&self) -> u32 {
+    pub fn sampler(&self) -> u32 {
         self.warmup() + 1
     }
 

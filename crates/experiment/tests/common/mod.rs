@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod engines;
+pub mod random_runs;
+
 use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};
 use spec::{RunSpec, TransportSpec, FORMAT};

@@ -132,19 +132,15 @@ pub struct Pool {
 
 impl SegmentPool for Pool {
     type Segment = Segment;
-    type Template = (Segment, Packet);
 
     fn new(sources: usize) -> Pool {
         Pool { next: vec![0; sources], segments: BTreeMap::new() }
     }
-    fn template(&mut self, segment: &Segment, hop: u32, source: u32) -> (Segment, Packet) {
-        (*segment, Packet::new(0, hop, source, 40 + segment.bytes as u32, 0))
-    }
-    fn pack(&mut self, (segment, packet): &mut (Segment, Packet)) -> Packet {
-        let number = self.next[packet.source() as usize];
-        self.next[packet.source() as usize] += 1;
-        self.segments.insert((packet.source(), number), *segment);
-        packet.numbered(number)
+    fn pack(&mut self, segment: &Segment, hop: u32, source: u32, _count: u32) -> Packet {
+        let number = self.next[source as usize];
+        self.next[source as usize] += 1;
+        self.segments.insert((source, number), *segment);
+        Packet::new(number, hop, source, 40 + segment.bytes as u32, 0)
     }
     fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
         *segment = self.segments.remove(&(packet.source(), packet.number())).expect("it is in flight");

@@ -1,0 +1,23 @@
+//! Horizons and single events give the same, whatever the run.
+
+use crate::common::engines::compare;
+use crate::common::random_runs::random_run;
+
+/// Runs of the suite; `make soak` makes others.
+const RUNS: u64 = 100;
+
+#[test]
+fn both_engines_give_the_same_of_runs_at_random() {
+    let (mut with_horizons, mut refused) = (0, vec![]);
+    for seed in 0..RUNS {
+        match compare(&random_run(seed)) {
+            Ok(found) => {
+                with_horizons += u64::from(found.without_horizons.is_none());
+                assert!(found.differences.is_empty(), "seed {seed}: {:#?}", found.differences);
+            }
+            Err(error) => refused.push(format!("seed {seed}: {error}")),
+        }
+    }
+    assert!(refused.is_empty(), "{refused:#?}");
+    assert!(with_horizons >= RUNS / 3, "{with_horizons} of {RUNS} runs have horizons");
+}
