@@ -57,7 +57,7 @@ golden: dev ## digests of 13 golden records: optimised, with debug assertions, a
 # As in `make soak MINUTES=60`.
 MINUTES ?= 10
 .PHONY: soak
-soak: dev ## scenarios drawn at random, each run in four ways that have to agree; MINUTES=10
+soak: dev ## scenarios drawn at random, each run in five ways that have to agree; MINUTES=10
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 .PHONY: wheel

@@ -4,7 +4,8 @@
     python -m tests.soak --seed 17         # one scenario again; --print shows it as TOML
 
 The optimised core runs each with 1 worker and with 2, and the core alone runs it with debug assertions, which hold
-TCP's counters to a recount. A failure prints the command that repeats it, and the soak goes on; exit code 1 at the end.
+TCP's counters to a recount, by horizons and one event after the other. Between scenarios it does the latter with runs
+that are drawn for horizons. A failure prints the command that repeats it, and the soak goes on; exit code 1 at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from tests.determinism.digest import digest_of
 from tests.soak.draw import drawn
 
 ROOT = Path(__file__).resolve().parents[2]
-CARGO = ["cargo", "build", "--quiet", "--package", "experiment", "--example", "digest", "--message-format", "short"]
+CARGO = ["cargo", "build", "--quiet", "--package", "experiment", "--message-format", "short"]
+FAILED = ROOT / "out" / "soak"
+"""Folder of the specifications of runs for horizons that failed."""
+RANDOM_RUNS = 5
+"""Runs for horizons between two scenarios."""
 TIME_LIMIT_S = 300
 """For one scenario with debug assertions, which takes seconds: beyond it hangs."""
 
@@ -37,7 +42,7 @@ class Failed(Exception):
 
 def with_assertions() -> Path:
     """Build the core's digest program with debug assertions. Raises CalledProcessError."""
-    subprocess.run(CARGO, cwd=ROOT, check=True)
+    subprocess.run([*CARGO, "--example", "digest", "--example", "engines"], cwd=ROOT, check=True)
     return ROOT / "target" / "debug" / "examples" / "digest"
 
 
@@ -78,12 +83,26 @@ def by_assertions(jobs: list[Job], program: Path, folder: Path) -> list[str]:
         files.append(folder / f"{number}.json")
         files[-1].write_text(canonical_json(job.spec))
     try:
-        done = subprocess.run([program, *files], capture_output=True, text=True, timeout=TIME_LIMIT_S)
+        done = subprocess.run([program, "--engines", *files], capture_output=True, text=True, timeout=TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
         raise Failed(f"with debug assertions: not done after {TIME_LIMIT_S} s") from None
     if done.returncode != 0:
         raise Failed(f"with debug assertions: {done.stderr.strip()}")
     return [line.split()[0] for line in done.stdout.splitlines()]
+
+
+def by_engines(seed: int, program: Path) -> None:
+    """Compare both engines with runs that are drawn for horizons. Raises `Failed`: the specifications are left."""
+    FAILED.mkdir(parents=True, exist_ok=True)
+    first = str(seed * RANDOM_RUNS)
+    try:
+        done = subprocess.run(
+            [program, "--random", first, str(RANDOM_RUNS), FAILED], capture_output=True, text=True, timeout=TIME_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"runs for horizons from {first} on: not done after {TIME_LIMIT_S} s") from None
+    if done.returncode != 0:
+        raise Failed(f"runs for horizons: {done.stdout.strip()} {done.stderr.strip()}")
 
 
 def main() -> int:
@@ -109,10 +128,11 @@ def main() -> int:
         scenarios += 1
         try:
             runs += soak(seed, program)
+            by_engines(seed, program.with_name("engines"))
         except Failed as failure:
             failures += 1
             print(f"seed {seed}: {failure}\n  again: {sys.executable} -m tests.soak --seed {seed}", flush=True)
-    print(f"{scenarios} scenarios, {runs} runs each made four times, {failures} failed")
+    print(f"{scenarios} scenarios, {runs} runs each made five times, {failures} failed")
     return 1 if failures else 0
 
 

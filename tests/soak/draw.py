@@ -36,6 +36,9 @@ HOSTS_EVERY = 3
 ERAS_EVERY = 4
 """One seed in so many has senders as of 2002 to 2006 and a line that loses packets in runs."""
 
+FIXED_EVERY = 4
+"""One seed in so many, 3 and up, has lines that never change and drop what finds no room: the core takes horizons."""
+
 WINDOWS_EVERY = 13
 """One seed in so many has windows of the measurement, and a wait for a flow whose sender takes its time."""
 
@@ -105,8 +108,30 @@ def scenario(rng: random.Random, seed: int) -> Table:
         of_the_eras(random.Random(seed), top)
     if seed % WINDOWS_EVERY == 0:
         windowed(random.Random(seed), top, duration, links)
+    if seed % FIXED_EVERY == 3:
+        fixed(top)
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
+
+
+def fixed(top: Table) -> None:
+    """Take away whatever decides on a packet when it comes, or changes a line or a route."""
+    for line in [top["path"]] if "path" in top else top["link"]:
+        for side in (line, line.get("reverse", {})):
+            side.pop("jitter", None)
+            side.pop("policer", None)
+            if "queue" in side:
+                side["queue"] = side["queue"]["limit"]
+    for node in top.get("node", []):
+        node.pop("send", None)
+        node.pop("receive", None)
+    kept = [one for one in top["event"] if {"background_on", "background_off"} & one.keys()]
+    if len(kept) != len(top["event"]):
+        windows = top["measure"].get("windows", [])
+        top["measure"]["windows"] = [one for one in windows if "event" not in one]
+    top["event"] = kept
+    top.pop("manager", None)
+    top.pop("lightpath", None)
 
 
 def of_the_eras(rng: random.Random, top: Table) -> None:
