@@ -124,6 +124,16 @@ impl Ring {
         self.head == self.tail
     }
 
+    /// The oldest entries, as far as they lie in one piece.
+    #[inline]
+    pub fn oldest(&self) -> &[Entry] {
+        if self.is_empty() {
+            &[]
+        } else {
+            self.entries.piece(self.head, self.tail)
+        }
+    }
+
     /// The entry at `index`, which must be in use.
     #[inline]
     pub fn get(&self, index: u64) -> &Entry {

@@ -49,6 +49,12 @@ impl Endpoint {
         self.rx.nxt.saturating_sub(1 + u64::from(self.rx.fin_received))
     }
 
+    /// The part of the scoreboard that the next ACK looks at; for a caller that fetches memory before it is needed.
+    #[inline]
+    pub fn oldest_in_flight(&self) -> &[crate::scoreboard::Entry] {
+        self.ring.oldest()
+    }
+
     /// Payload bytes received in order and not yet read ([`Reader::Manual`]).
     #[inline]
     pub fn bytes_readable(&self) -> u64 {
