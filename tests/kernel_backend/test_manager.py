@@ -101,10 +101,12 @@ def receivers_line(window: str) -> str:
     return network.replace('to = "d"\nbandwidth = "100Mbit/s"', 'to = "d"\nbandwidth = "20Mbit/s"\nqueue = "140kB"')
 
 
+@pytest.mark.measures_time
 def test_linux_reduces_its_window_where_the_manager_finds_the_receivers_line_full(
     elephan: Elephan, tmp_path: Path
 ) -> None:
-    # The receiver's line has 20 Mbit/s: 350 kB fill 100 ms of that and 45 ms of its queue, without room for 40 ms more.
+    # The receiver's line has 20 Mbit/s: 350 kB fill 100 ms of that and 45 ms of its queue, without room for 40 ms more:
+    # a command that comes late on a busy machine drops packets there.
     file = tmp_path / "reduction.toml"
     mitigations = 'mitigations = [{ kind = "hold_buffer", delay_difference = "45ms" }, "cwnd_reduction"]'
     file.write_text(receivers_line("350kB") + BRIEF.format(mitigations), encoding="utf-8")
