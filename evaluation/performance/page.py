@@ -83,7 +83,7 @@ def page(line: dict[str, Any]) -> str:
         cores=line["cores"],
         kernel=line["kernel"],
         rustc=line["rustc"],
-        versions=", ".join(line["versions"].values()) or "no other simulator was installed",
+        versions=", ".join(line["versions"].values()) or "none was run",
         goals=goals_text(workloads),
         rates=rates_table(workloads),
         costs=costs_table(workloads),
