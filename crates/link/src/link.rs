@@ -203,7 +203,9 @@ impl<P: Packet> Link<P> {
     /// The sample at `now`, to which the counters were brought.
     pub fn sample(&mut self, now: Time) -> Sample {
         if let Link::Precomputed(link) = self {
-            return link.sample(now.0);
+            if let Some(sample) = link.sample(now.0) {
+                return sample;
+            }
         }
         let (queue_packets, queue_bytes) = self.queue(now);
         let stats = self.stats();

@@ -3,7 +3,7 @@
 //! With rate, delay, limits and loss fixed, the time at which a packet reaches the far end follows from the packets
 //! before it. A caller who knows that this link is the only one upstream of the next may hand the packet on at once,
 //! with its future arrival time: a whole path costs one event. Counters and queue lengths are still those of the time
-//! at which they are read: each packet leaves a 16-byte record until then.
+//! at which they are read: each packet that somebody may still see on its way leaves a 16-byte record until then.
 
 use crate::admission::Admission;
 use crate::config::{LinkConfig, QueueConfig};
@@ -89,8 +89,6 @@ pub struct PrecomputedLink<P> {
     /// Bytes of the packets whose marks were taken.
     retired_bytes: u64,
     stats: Stats,
-    /// All drops, those computed ahead of time, too.
-    dropped: u64,
     sampling: Option<Box<Sampling>>,
     deferred: Box<DeferredStats>,
 }
@@ -125,7 +123,6 @@ impl<P: Packet> PrecomputedLink<P> {
             arriving: Ring::new(),
             next_samples: [u64::MAX; 2],
             passed_bytes: 0,
-            dropped: 0,
             sampling: None,
             unmarked: 0,
             fresh: (0, 0),
@@ -214,7 +211,7 @@ impl<P: Packet> PrecomputedLink<P> {
             let mut next = current;
             let free_at = current.free_at();
             let waits = *at < free_at;
-            let arrives = next.send_calmly(*at).saturating_add(delay);
+            let arrives = next.send(*at).saturating_add(delay);
             let other = packet.bytes() != bytes || flow.is_some_and(|flow| packet.flow_hash() != flow);
             let seen = *at > next_sample || arrives > latest;
             if other || seen || (waits && (free_at - *at > calm_ns || writer.is_full())) {
@@ -489,11 +486,13 @@ impl<P: Packet> PrecomputedLink<P> {
     #[cold]
     fn sample_arrivals(&mut self, at: u64) {
         let Some(sampling) = &mut self.sampling else { return };
+        // Those computed ahead of their time, too: they all came before.
+        let dropped_packets = self.stats.dropped() + self.deferred.dropped.len() as u64;
         while at > self.next_samples[0] {
             let time = self.next_samples[0];
             self.waiting.start(time);
             let (queue_packets, queue_bytes) = (self.waiting.packets(), self.waiting.bytes());
-            let part = Arrived { queue_packets, queue_bytes, dropped_packets: self.dropped };
+            let part = Arrived { queue_packets, queue_bytes, dropped_packets };
             self.next_samples[0] = sampling.take_arrived(time, part);
         }
     }
@@ -507,27 +506,20 @@ impl<P: Packet> PrecomputedLink<P> {
         }
     }
 
-    /// The sample at `now`, to which the counters were brought.
-    pub(crate) fn sample(&mut self, now: u64) -> Sample {
-        if self.sampling.is_none() {
-            let (queue_packets, queue_bytes) = self.queue(now);
-            let (dropped_packets, delivered_bytes) = (self.stats.dropped(), self.stats.delivered_bytes);
-            return Sample { queue_packets, queue_bytes, dropped_packets, delivered_bytes };
-        }
+    /// The sample at `now`; None: it was told of none.
+    pub(crate) fn sample(&mut self, now: u64) -> Option<Sample> {
         // All packets that are here came by now: none of them will tell.
         self.sample_arrivals(now.saturating_add(1));
         self.sample_deliveries(now.saturating_add(1));
-        let parts = self.sampling.as_mut().map(|sampling| sampling.poll(now));
-        let (Some(arrived), Some(delivered_bytes)) = parts.unwrap_or_default() else {
+        let (Some(arrived), Some(delivered_bytes)) = self.sampling.as_mut()?.poll(now) else {
             unreachable!("a link is sampled at the times that it was told");
         };
         let Arrived { queue_packets, queue_bytes, dropped_packets } = arrived;
-        Sample { queue_packets, queue_bytes, dropped_packets, delivered_bytes }
+        Some(Sample { queue_packets, queue_bytes, dropped_packets, delivered_bytes })
     }
 
     #[cold]
     fn defer_drop(&mut self, now: u64, at: u64, reason: DropReason) {
-        self.dropped += 1;
         self.deferred.dropped.push_back((at, reason));
         self.deferred.settle(now, &mut self.stats);
     }

@@ -49,18 +49,6 @@ impl Line {
         self.free_at
     }
 
-    /// As [`Line::send`], written for a loop: without a branch.
-    #[inline(always)]
-    pub fn send_calmly(&mut self, now: u64) -> u64 {
-        let waits = now < self.free_at;
-        let base = if waits { self.free_at } else { now };
-        let early = if waits { self.early } else { 0 };
-        let short = early < self.last.part;
-        self.early = early + if short { self.rate } else { 0 } - self.last.part;
-        self.free_at = base.saturating_add(self.last.whole + u64::from(short));
-        self.free_at
-    }
-
     /// Whole ns that such a packet takes; a part of one more may come to it.
     #[inline]
     pub fn least_ns(&self) -> u64 {
@@ -73,15 +61,16 @@ impl Line {
         self.last.bytes
     }
 
-    /// Sends a packet of [`Line::last_bytes`], as [`Serializer::send`].
-    #[inline]
+    /// Sends a packet of [`Line::last_bytes`], as [`Serializer::send`]; written so that it compiles to no branch.
+    #[inline(always)]
     pub fn send(&mut self, now: u64) -> u64 {
-        let entry = &self.last;
-        let (base, early) = if now >= self.free_at { (now, 0) } else { (self.free_at, self.early) };
+        let waits = now < self.free_at;
+        let base = if waits { self.free_at } else { now };
+        let early = if waits { self.early } else { 0 };
         // Whole ns pass until what was early covers the part of a ns that is left.
-        let short = early < entry.part;
-        self.early = if short { early + self.rate } else { early } - entry.part;
-        self.free_at = base.saturating_add(entry.whole + u64::from(short));
+        let short = early < self.last.part;
+        self.early = early + if short { self.rate } else { 0 } - self.last.part;
+        self.free_at = base.saturating_add(self.last.whole + u64::from(short));
         self.free_at
     }
 }
