@@ -252,9 +252,8 @@ impl<P: Packet + Routed + Train> Network<P> {
         if losses.is_empty() {
             return;
         }
-        let (due, rest) = std::mem::take(losses).into_iter().partition(|loss| loss.0 < horizon);
+        let (due, rest): (Vec<_>, Vec<_>) = std::mem::take(losses).into_iter().partition(|loss| loss.0 < horizon);
         *losses = rest;
-        let due: Vec<_> = due;
         for (at, link, packet, reason) in due {
             hosts.handle_drop(Time(at), link, packet, reason, self);
         }

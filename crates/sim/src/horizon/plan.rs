@@ -88,60 +88,32 @@ impl Plan {
         processes: &Processes,
     ) -> Result<Plan, Unfit> {
         let delays = fixed_delays(links)?;
-        let is_fast = |link: &Link<P>| matches!(link, Link::Precomputed(link) if link.rate().0 > MAX_RATE_BPS);
         if routes.has_alternates() {
             return Err(Unfit::PathsDiverge);
         }
         let walks = walks(routes, processes)?;
-        let mut nexts: Vec<Option<Next>> = vec![None; links.len()];
-        let mut last_links = vec![NONE; processes.of_host.len()];
-        let mut senders = vec![NONE; links.len()];
-        let mut inputs: Vec<Vec<u32>> = vec![vec![]; links.len()];
-        let mut places = vec![Place::Direct; links.len()];
-        for walk in &walks {
-            let (first, last) = (walk.links[0], walk.links[walk.links.len() - 1]);
-            let known = &mut last_links[walk.host as usize];
-            if *known != NONE && *known != last {
-                return Err(Unfit::SeveralLastLinks(walk.host));
-            }
-            *known = last;
-            let sender = &mut senders[first as usize];
-            if *sender != NONE && *sender != walk.sender {
-                places[first as usize] = Place::Merged;
-            }
-            *sender = walk.sender;
-            note_next(&mut nexts[last as usize], Next::Host(walk.host));
-            for pair in walk.links.windows(2) {
-                note_next(&mut nexts[pair[0] as usize], Next::Link(pair[1]));
-                inputs[pair[1] as usize].push(pair[0]);
-            }
+        let Topology { nexts, last_links, senders, inputs } =
+            Topology::new(links.len(), processes.of_host.len(), &walks)?;
+        let is_fast = |link: &Link<P>| matches!(link, Link::Precomputed(link) if link.rate().0 > MAX_RATE_BPS);
+        if let Some(link) = (0..links.len()).find(|&link| nexts[link] == Next::Mixed && is_fast(&links[link])) {
+            return Err(Unfit::LinkTooFast(link as u32));
         }
-        for (link, place) in places.iter_mut().enumerate() {
-            let input = &mut inputs[link];
-            input.sort_unstable();
-            input.dedup();
-            if !input.is_empty() {
-                let alone = input.len() == 1 && senders[link] == NONE && fused(input[0], link as u32);
-                *place = if alone { Place::Fused } else { Place::Merged };
-            }
-        }
-        let mut hands_on: Vec<Option<bool>> = vec![None; links.len()];
-        for walk in &walks {
-            for (position, &link) in walk.links.iter().enumerate() {
-                let next = walk.links.get(position + 1);
-                let ahead = next.is_some_and(|&next| places[next as usize] == Place::Fused);
-                if *hands_on[link as usize].get_or_insert(ahead) != ahead {
-                    return Err(Unfit::MayWait(link));
-                }
-            }
-        }
+        let mut places: Vec<Place> = (0..)
+            .zip(&inputs)
+            .map(|(link, of)| match (of.as_slice(), senders[link as usize]) {
+                ([], Senders::Several) => Place::Merged,
+                ([], _) => Place::Direct,
+                (&[from], Senders::None) if fused(from, link) => Place::Fused,
+                _ => Place::Merged,
+            })
+            .collect();
+        check_waits(&walks, &places)?;
+        let drops_nothing = |from: u32, link: usize| drops_nothing(links, from, link as u32);
         for link in 0..links.len() {
-            let (&[from], Place::Fused, Some(Next::Host(host))) = (inputs[link].as_slice(), places[link], nexts[link])
-            else {
-                continue;
-            };
-            if places[from as usize] == Place::Merged && drops_nothing(links, from, link as u32) {
-                places[link] = Place::Last(host);
+            if let (&[from], Place::Fused, Next::Host(host)) = (inputs[link].as_slice(), places[link], nexts[link]) {
+                if places[from as usize] == Place::Merged && drops_nothing(from, link) {
+                    places[link] = Place::Last(host);
+                }
             }
         }
         let mut is_careful = vec![false; links.len()];
@@ -151,48 +123,35 @@ impl Plan {
                 from = inputs[from][0] as usize;
             }
             if from != link && places[from] == Place::Merged {
-                is_careful[from] |= !drops_nothing(links, inputs[link][0], link as u32);
+                is_careful[from] |= !drops_nothing(inputs[link][0], link);
             }
         }
         let order = topological(&inputs).ok_or(Unfit::NoLookahead)?;
+        // A packet that was sent at the end of a horizon may take no ns on fast links.
+        let slack = u64::from(links.iter().any(is_fast));
         // Least time from a process to a link's entry, and from the latest merged link's entry.
         let (mut entry, mut since_merged) = (vec![u64::MAX; links.len()], vec![u64::MAX; links.len()]);
-        let mut merged = vec![];
-        for &link in &order {
-            let at = link as usize;
-            let before =
-                inputs[at].iter().map(|&from| entry[from as usize].saturating_add(delays[from as usize])).min();
-            let sends = if senders[at] == NONE { u64::MAX } else { 0 };
-            entry[at] = before.unwrap_or(u64::MAX).min(sends);
+        for at in order.iter().map(|&link| link as usize) {
+            let after = |times: &[u64], from: u32| times[from as usize].saturating_add(delays[from as usize]);
+            let sent = if senders[at] == Senders::None { u64::MAX } else { 0 };
+            entry[at] = inputs[at].iter().map(|&from| after(&entry, from)).fold(sent, u64::min);
             since_merged[at] = match places[at] {
                 Place::Merged => 0,
                 Place::Direct => u64::MAX,
-                Place::Fused | Place::Last(_) => {
-                    let from = inputs[at][0] as usize;
-                    since_merged[from].saturating_add(delays[from])
-                }
+                Place::Fused | Place::Last(_) => after(&since_merged, inputs[at][0]),
             };
-            if places[at] == Place::Merged {
-                merged.push((link, entry[at]));
-            }
         }
         let least = |of: &[u64]| {
-            let to_hosts = last_links.iter().filter(|&&link| link != NONE);
-            to_hosts.map(|&link| of[link as usize].saturating_add(delays[link as usize])).min().unwrap_or(u64::MAX)
+            let to_hosts = last_links.iter().filter(|&&link| link != NONE).map(|&link| link as usize);
+            to_hosts.map(|link| of[link].saturating_sub(slack).saturating_add(delays[link])).min().unwrap_or(u64::MAX)
         };
-        if let Some(link) = (0..links.len()).find(|&link| nexts[link] == Some(Next::Mixed) && is_fast(&links[link])) {
-            return Err(Unfit::LinkTooFast(link as u32));
-        }
-        if links.iter().any(is_fast) {
-            // A packet that was sent at the end of a horizon may take no ns on its links.
-            entry.iter_mut().for_each(|at| *at = at.saturating_sub(1));
-            since_merged.iter_mut().for_each(|at| *at = at.saturating_sub(1));
-            merged.iter_mut().for_each(|(_, at)| *at = at.saturating_sub(1));
-        }
         let (lookahead, from_merged) = (least(&entry), least(&since_merged));
         if lookahead == 0 || from_merged == 0 {
             return Err(Unfit::NoLookahead);
         }
+        let is_merged = |&link: &u32| places[link as usize] == Place::Merged;
+        let merged = order.into_iter().filter(is_merged);
+        let merged = merged.map(|link| (link, entry[link as usize].saturating_sub(slack))).collect();
         let last_at = |(hop, _): (Hop, bool)| match hop {
             Hop::Link(link) => match places[link as usize] {
                 Place::Last(host) => host,
@@ -201,9 +160,77 @@ impl Plan {
             Hop::Host(_) | Hop::Redirect(_) => NONE,
         };
         let lasts = routes.hops().map(last_at).collect();
-        let nexts = nexts.into_iter().map(|next| next.unwrap_or(Next::Mixed)).collect();
         Ok(Plan { is_careful, lasts, nexts, places, merged, last_links, lookahead, from_merged })
     }
+}
+
+/// Processes that send into a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Senders {
+    None,
+    One(u32),
+    Several,
+}
+
+/// Neighbours of links.
+struct Topology {
+    /// By link; one on no route has [`Next::Mixed`].
+    nexts: Vec<Next>,
+    /// By host.
+    last_links: Vec<u32>,
+    /// By link.
+    senders: Vec<Senders>,
+    /// By link: the links that lead to it, each once.
+    inputs: Vec<Vec<u32>>,
+}
+
+impl Topology {
+    fn new(links: usize, hosts: usize, walks: &[Walk]) -> Result<Topology, Unfit> {
+        let mut nexts: Vec<Option<Next>> = vec![None; links];
+        let mut last_links = vec![NONE; hosts];
+        let mut senders = vec![Senders::None; links];
+        let mut inputs: Vec<Vec<u32>> = vec![vec![]; links];
+        for walk in walks {
+            let (first, last) = (walk.links[0], walk.links[walk.links.len() - 1]);
+            let known = &mut last_links[walk.host as usize];
+            if *known != NONE && *known != last {
+                return Err(Unfit::SeveralLastLinks(walk.host));
+            }
+            *known = last;
+            let sender = &mut senders[first as usize];
+            *sender = match *sender {
+                Senders::None => Senders::One(walk.sender),
+                Senders::One(other) if other == walk.sender => *sender,
+                _ => Senders::Several,
+            };
+            note_next(&mut nexts[last as usize], Next::Host(walk.host));
+            for pair in walk.links.windows(2) {
+                note_next(&mut nexts[pair[0] as usize], Next::Link(pair[1]));
+                inputs[pair[1] as usize].push(pair[0]);
+            }
+        }
+        for of in &mut inputs {
+            of.sort_unstable();
+            of.dedup();
+        }
+        let nexts = nexts.into_iter().map(|next| next.unwrap_or(Next::Mixed)).collect();
+        Ok(Topology { nexts, last_links, senders, inputs })
+    }
+}
+
+/// Checks that each link hands on all its packets ahead of time, or none: else one may wait behind another.
+fn check_waits(walks: &[Walk], places: &[Place]) -> Result<(), Unfit> {
+    let mut hands_on: Vec<Option<bool>> = vec![None; places.len()];
+    for walk in walks {
+        for (position, &link) in walk.links.iter().enumerate() {
+            let next = walk.links.get(position + 1);
+            let ahead = next.is_some_and(|&next| places[next as usize] == Place::Fused);
+            if *hands_on[link as usize].get_or_insert(ahead) != ahead {
+                return Err(Unfit::MayWait(link));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn drops_nothing<P: Packet>(links: &[Link<P>], from: u32, link: u32) -> bool {

@@ -40,10 +40,11 @@ impl<P: Packet + Routed + Train> Network<P> {
             }
             queue.schedule(*early + number, Time::NEVER);
         }
-        let links = links.len() as u32;
-        for (timer, scope) in (0..).zip(&state.scopes) {
-            if let TimerScope::Process(process) = *scope {
-                let source = if timer < *early { timer } else { timer + links };
+        for timer in 0..self.ahead().scopes.len() as u32 {
+            let source = self.timer_source(timer);
+            let Network { horizons, queue, .. } = self;
+            let state = horizons.as_mut().expect(PLANNED);
+            if let TimerScope::Process(process) = state.scopes[timer as usize] {
                 let due = queue.due(source);
                 queue.schedule(source, Time::NEVER);
                 state.due[timer as usize] = due.0;
@@ -51,6 +52,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 process.note(timer, due.0, &state.due);
             }
         }
+        let state = self.ahead_mut();
         for (number, process) in (0..).zip(&state.processes) {
             state.wake.schedule(number, Time(process.due));
         }
@@ -83,14 +85,16 @@ impl<P: Packet + Routed + Train> Network<P> {
         for (number, link) in (0..).zip(links.iter()) {
             queue.schedule(*early + number, link.poll_timeout());
         }
-        let links = links.len() as u32;
-        for (timer, scope) in (0..).zip(&state.scopes) {
-            if let TimerScope::Process(_) = scope {
-                let source = if timer < *early { timer } else { timer + links };
+        for timer in 0..self.ahead().scopes.len() as u32 {
+            let source = self.timer_source(timer);
+            let Network { horizons, queue, .. } = self;
+            let state = horizons.as_mut().expect(PLANNED);
+            if let TimerScope::Process(_) = state.scopes[timer as usize] {
                 queue.schedule(source, Time(state.due[timer as usize]));
                 state.due[timer as usize] = u64::MAX;
             }
         }
+        let state = self.ahead_mut();
         for process in &mut state.processes {
             (process.due, process.is_active) = (u64::MAX, false);
         }
