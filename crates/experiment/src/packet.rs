@@ -27,12 +27,6 @@ impl Packet {
         Packet { place, what: u64::from(source) << 32 | u64::from(bytes as u16) << 16 | u64::from(flags) }
     }
 
-    /// Returns true if it has the same number, source, size and flags as `other`.
-    #[inline]
-    pub fn is_same(self, other: Packet) -> bool {
-        self.what == other.what && self.number() == other.number()
-    }
-
     /// The 16 bits that its transport has given it; those of ECN are in the place of a segment's flags.
     #[inline]
     pub fn flags(self) -> u16 {

@@ -9,7 +9,7 @@ use crate::world::World;
 use sim::{Processes, TimerScope};
 use spec::RunSpec;
 use std::collections::BTreeMap;
-use units::{Rate, Size, Span, Time};
+use units::{Rate, Size, Time};
 
 /// The logical processes of `world`: each end of a flow is one, but ends that share state without delay are one
 /// together. None: something looks at all packets in the order of their times.
@@ -86,7 +86,7 @@ fn earliest_end_of<T: Transport>(spec: &RunSpec, flow: &Flow<T>, now: Time) -> T
         Some(bytes) if begin > now => begin + Rate(slowest).time_for(Size(bytes)),
         Some(_) => now + Rate(slowest).time_for(Size(flow.sender.bytes_unsent() + flow.workload.backlog())),
     };
-    flow.spec.stop_ns.map_or(ends, |stop| ends.min(Time(stop))).max(now + Span::ZERO)
+    flow.spec.stop_ns.map_or(ends, |stop| ends.min(Time(stop))).max(now)
 }
 
 /// Ends of flows in groups.

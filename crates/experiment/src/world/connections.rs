@@ -174,13 +174,10 @@ impl<T: Transport> Connections<T> {
         let end = flow.endpoint(side);
         let handled = end.handle_run(&mut self.pool, packets, Time::NEVER, |pool, now, segment, count| {
             net.begin_arrival(now);
-            net.send_train(pool.pack(segment, hop, source, count), count, |refused| pool.discard(refused.packet));
+            let packet = pool.pack(segment, hop, source, count);
+            net.send_train(packet, count, |_| unreachable!("by horizons a link refuses nothing at once"));
         });
-        let due = end.poll_timeout();
-        if due < flow.armed[side as usize] {
-            flow.armed[side as usize] = due;
-            net.set_timer(self.timers.endpoint(index, side), due);
-        }
+        self.arm(index, side, net);
         handled
     }
 
@@ -191,8 +188,13 @@ impl<T: Transport> Connections<T> {
         if !self.flows[index].endpoint(side).is_idle() {
             self.transmit(now, index, side, net);
         }
-        // The timer may fire early: then the endpoint says its real deadline. So moving a deadline back on every ACK,
-        // as the retransmission timer does, costs nothing here.
+        self.arm(index, side, net);
+    }
+
+    /// Sets the timer of `side` of flow `index`. It may fire early: then the endpoint says its real deadline. So moving
+    /// a deadline back on every ACK, as the retransmission timer does, costs nothing here.
+    #[inline]
+    fn arm(&mut self, index: usize, side: Side, net: &mut Network<Packet>) {
         let flow = &mut self.flows[index];
         let due = flow.endpoint(side).poll_timeout();
         if due < flow.armed[side as usize] {
