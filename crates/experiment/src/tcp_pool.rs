@@ -78,24 +78,8 @@ impl SegmentPool for Pool {
     /// SACK blocks are good for one packet.
     #[inline]
     fn pack(&mut self, segment: &Segment, hop: u32, source: u32, count: u32) -> Packet {
-        let extra = if segment.flags & flags::SYN != 0 {
-            u32::from(segment.mss) << 8 | segment.wscale.map_or(0, |scale| u32::from(scale.shift()) + 1)
-        } else if segment.sack_count > 0 {
-            debug_assert!(count == 1, "SACK blocks for {count} packets");
-            self.sacks.put(segment)
-        } else {
-            0
-        };
-        debug_assert!(segment.flags <= FLAG_MASK, "flags leave room for the number of SACK blocks");
-        let bits = u16::from(segment.sack_count) << FLAG_BITS | segment.flags;
-        let header = Header {
-            seq: segment.seq,
-            ack: segment.ack,
-            window_ecr: u64::from(segment.window) << 32 | u64::from(segment.ts_ecr),
-            val_extra: u64::from(segment.ts_val) << 32 | u64::from(extra),
-        };
-        let first = self.flights[source as usize].put(header, segment.len, count);
-        Packet::new(first, hop, source, segment.packet_bytes(), bits)
+        let Pool { flights, sacks } = self;
+        Departures { flight: &mut flights[source as usize], sacks, hop, source }.pack(segment, count)
     }
 
     /// `source` sends from here on for another connection.
@@ -149,21 +133,62 @@ impl SegmentPool for Pool {
 }
 
 impl Pool {
-    /// Hands the segments of `packets`, which one TCP source sent, to `take`, which returns how many of them it took;
-    /// forgets their headers. Meanwhile the pool may pack segments of other sources.
+    /// Hands the segments of `packets`, which one end of a flow sent, to `take`, which returns how many of them it
+    /// took; forgets their headers. Meanwhile the other end may send on the route that starts at `hop`.
     #[inline]
     pub fn take_run(
         &mut self,
         packets: &[(u64, Packet)],
-        take: impl FnOnce(&mut Pool, Arrivals<'_>) -> usize,
+        hop: u32,
+        take: impl FnOnce(Arrivals<'_>, Departures<'_>) -> usize,
     ) -> usize {
         let Some(&(_, first)) = packets.first() else { return 0 };
-        let source = first.source() as usize;
-        let mut flight = std::mem::take(&mut self.flights[source]);
-        let taken = take(self, Arrivals { packets: packets.iter(), flight: &flight, train: None, place: 0 });
+        let Pool { flights, sacks } = self;
+        let (from, source) = (first.source(), first.source() ^ 1);
+        let [flight, own] = flights
+            .get_disjoint_mut([from as usize, source as usize])
+            .expect("a flow has two sources, of which the first is even");
+        let arrivals = Arrivals { packets: packets.iter(), flight, train: None, place: 0 };
+        let taken = take(arrivals, Departures { flight: own, sacks, hop, source });
         flight.forget_run(&packets[..taken]);
-        self.flights[source] = flight;
         taken
+    }
+}
+
+/// Packs what one source sends on one route.
+pub struct Departures<'a> {
+    flight: &'a mut Flight,
+    sacks: &'a mut Slots,
+    hop: u32,
+    source: u32,
+}
+
+impl Departures<'_> {
+    /// See [`SegmentPool::pack`].
+    #[inline(always)]
+    pub fn pack(&mut self, segment: &Segment, count: u32) -> Packet {
+        let is_plain = segment.flags & flags::SYN == 0 && segment.sack_count == 0;
+        let extra = if is_plain { 0 } else { self.pack_extra(segment, count) };
+        debug_assert!(segment.flags <= FLAG_MASK, "flags leave room for the number of SACK blocks");
+        let bits = u16::from(segment.sack_count) << FLAG_BITS | segment.flags;
+        let header = Header {
+            seq: segment.seq,
+            ack: segment.ack,
+            window_ecr: u64::from(segment.window) << 32 | u64::from(segment.ts_ecr),
+            val_extra: u64::from(segment.ts_val) << 32 | u64::from(extra),
+        };
+        let first = self.flight.put(header, segment.len, count);
+        Packet::new(first, self.hop, self.source, segment.packet_bytes(), bits)
+    }
+
+    /// See [`Header::val_extra`].
+    #[cold]
+    fn pack_extra(&mut self, segment: &Segment, count: u32) -> u32 {
+        if segment.flags & flags::SYN != 0 {
+            return u32::from(segment.mss) << 8 | segment.wscale.map_or(0, |scale| u32::from(scale.shift()) + 1);
+        }
+        debug_assert!(count == 1, "SACK blocks for {count} packets");
+        self.sacks.put(segment)
     }
 }
 

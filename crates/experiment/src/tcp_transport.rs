@@ -6,12 +6,12 @@ use crate::packet::Packet;
 use crate::sender_command::Preparation;
 use crate::series::{ssthresh, SenderSample};
 use crate::tcp_config::{tcp_config, Algorithms};
-use crate::tcp_pool::Pool;
+use crate::tcp_pool::{Departures, Pool};
 use crate::transport::{Transport, TransportMaker};
 use spec::{FlowSpec, WorkloadSpec};
 use tcp::config::Reader;
 use tcp::segment::Segment;
-use tcp::{CwndReduction, Endpoint, Stats, Train};
+use tcp::{CwndReduction, Endpoint, Output, Stats, Train};
 use units::Time;
 
 /// Bytes of a scoreboard that are fetched before a run of ACKs.
@@ -37,10 +37,11 @@ impl Transport for Endpoint {
         pool: &mut Pool,
         packets: &[(u64, Packet)],
         until: Time,
-        mut send: impl FnMut(&mut Pool, Time, &Segment, u32),
+        hop: u32,
+        send: impl FnMut(Time, Packet, u32),
     ) -> usize {
-        pool.take_run(packets, |pool, arrivals| {
-            self.handle_run(until, arrivals, |now, segment, count| send(pool, now, segment, count))
+        pool.take_run(packets, hop, |arrivals, departures| {
+            self.handle_run(until, arrivals, PackedOutput { departures, send })
         })
     }
     fn handle_timeout(&mut self, now: Time) {
@@ -106,6 +107,21 @@ impl Transport for Endpoint {
             to.record(now, flow, from_sender, &segment);
             segment.seq += u64::from(segment.len);
         }
+    }
+}
+
+/// Packs what an endpoint sends in a run.
+struct PackedOutput<'a, S> {
+    departures: Departures<'a>,
+    send: S,
+}
+
+impl<S: FnMut(Time, Packet, u32)> Output for PackedOutput<'_, S> {
+    // Once per ACK; called from three places, it is inlined in none by itself.
+    #[inline(always)]
+    fn send(&mut self, at: Time, segment: &Segment, count: u32) {
+        let packet = self.departures.pack(segment, count);
+        (self.send)(at, packet, count);
     }
 }
 

@@ -24,16 +24,17 @@ pub trait Transport: SendingEnd {
     fn abort(&mut self, now: Time);
     /// `segment` has come.
     fn handle_segment(&mut self, now: Time, segment: &Self::Segment);
-    /// Segments of `packets` come in a row, those of the common case; returns how many were taken. `send` gets what is
-    /// to be sent, with its time and the number of segments that follow. Stops before `until` and before
-    /// [`Transport::poll_timeout`]. It may take none at any time.
+    /// Segments of `packets` come in a row, those of the common case; returns how many were taken. `send` gets the
+    /// first packet of what is to be sent on the route that starts at `hop`, with its time and the number of packets.
+    /// Stops before `until` and before [`Transport::poll_timeout`]. It may take none at any time.
     #[inline]
     fn handle_run(
         &mut self,
         _pool: &mut Self::Pool,
         _packets: &[(u64, Packet)],
         _until: Time,
-        _send: impl FnMut(&mut Self::Pool, Time, &Self::Segment, u32),
+        _hop: u32,
+        _send: impl FnMut(Time, Packet, u32),
     ) -> usize {
         0
     }

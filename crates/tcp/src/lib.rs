@@ -38,7 +38,7 @@ pub mod segment;
 mod stats;
 mod window_use;
 
-pub use endpoint::{Arrival, CwndReduction, Endpoint, State, Train};
+pub use endpoint::{Arrival, CwndReduction, Endpoint, Output, State, Train};
 pub use pacing::pacing_rate;
 pub use recovery::{prr_window, PrrStep};
 pub use rtt::RttEstimator;

@@ -170,13 +170,9 @@ impl<T: Transport> Connections<T> {
     ) -> usize {
         let flow = &mut self.flows[index];
         let hop = flow.hops[side as usize];
-        let source = 2 * index as u32 + side as u32;
-        let end = flow.endpoint(side);
-        let handled = end.handle_run(&mut self.pool, packets, Time::NEVER, |pool, now, segment, count| {
-            net.begin_arrival(now);
-            let packet = pool.pack(segment, hop, source, count);
-            net.send_train(packet, count, |_| unreachable!("by horizons a link refuses nothing at once"));
-        });
+        let mut departures = net.departures(hop);
+        let send = |now, packet, count| departures.send(now, packet, count);
+        let handled = flow.endpoint(side).handle_run(&mut self.pool, packets, Time::NEVER, hop, send);
         self.arm(index, side, net);
         handled
     }

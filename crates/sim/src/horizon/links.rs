@@ -2,7 +2,7 @@
 
 use super::arrival::Arrival;
 use super::plan::{Next, Place, NONE};
-use super::sent::Burst;
+use super::sent::{Burst, Departures};
 use super::state::PLANNED;
 use crate::network::{Network, SendError};
 use crate::routes::{Hop, Routed, Train};
@@ -20,6 +20,18 @@ impl<P: Packet + Routed> Network<P> {
         let at = self.now.0;
         let state = self.ahead_mut();
         state.sent.bursts.push(Burst { at, link, cause: state.cause, count, first });
+    }
+
+    /// Takes what a host sends over `hop`, the first of a route, while it handles packets in a row
+    /// ([`crate::Hosts::handle_packets`]).
+    ///
+    /// # Panics
+    /// When `hop` is a host.
+    #[inline]
+    pub fn departures(&mut self, hop: u32) -> Departures<'_, P> {
+        let Hop::Link(link) = self.routes.at(hop) else { unreachable!("a route begins with a link") };
+        let state = self.ahead_mut();
+        Departures { link, cause: state.cause, bursts: &mut state.sent.bursts }
     }
 }
 

@@ -24,6 +24,7 @@ mod turns;
 
 pub use plan::Unfit;
 pub use processes::{Processes, TimerScope};
+pub use sent::Departures;
 
 use crate::events::EventQueue;
 use crate::network::{Hosts, Network, Progress};

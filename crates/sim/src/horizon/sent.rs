@@ -3,6 +3,7 @@
 use super::arrival::Arrival;
 use super::arrivals::Arrivals;
 use crate::routes::Train;
+use units::Time;
 
 /// Packets that a process sends together.
 pub(super) struct Burst<P> {
@@ -35,6 +36,21 @@ impl<P: Train> Burst<P> {
     #[inline]
     pub fn expand(&self, tokens: &mut Vec<(u64, P)>) {
         tokens.extend(self.packets().map(|packet| (self.at, packet)));
+    }
+}
+
+/// Takes what a host sends into one link.
+pub struct Departures<'a, P> {
+    pub(super) link: u32,
+    pub(super) cause: u32,
+    pub(super) bursts: &'a mut Vec<Burst<P>>,
+}
+
+impl<P> Departures<'_, P> {
+    /// The host sends `count` packets from `first` on at `at`.
+    #[inline(always)]
+    pub fn send(&mut self, at: Time, first: P, count: u32) {
+        self.bursts.push(Burst { at: at.0, link: self.link, cause: self.cause, count, first });
     }
 }
 

@@ -4,7 +4,7 @@
 //! the next are checked once, and steps that only repeat are left out. A test compares with one call per segment.
 
 use super::timer_state::Pending;
-use super::{Arrival, Endpoint, Phase, Rexmit};
+use super::{Arrival, Endpoint, Output, Phase, Rexmit};
 use crate::config::Recovery;
 use crate::consts::{ecn, NS_PER_US};
 use crate::scoreboard::{tag, Entry, Popped};
@@ -64,7 +64,7 @@ impl Endpoint {
         &mut self,
         until: Time,
         arrivals: impl Iterator<Item = Arrival>,
-        mut send: impl FnMut(Time, &Segment, u32),
+        mut output: impl Output,
     ) -> usize {
         let timestamps = if self.timestamps { flags::TIMESTAMPS } else { 0 };
         let peer = self.rx.nxt;
@@ -102,7 +102,7 @@ impl Endpoint {
             if segments == 0 {
                 self.settle(&last);
                 self.arm_after_ack();
-                if !self.transmit_and_go_on(a.at, &mut send) {
+                if !self.transmit_and_go_on(a.at, &mut output) {
                     return taken;
                 }
                 continue;
@@ -113,7 +113,7 @@ impl Endpoint {
                 seg.ts_ecr = a.ts_val;
             }
             self.append_train(a.at.0, segments, segments == room, popped.next_tx_ns);
-            send(a.at, &seg, segments);
+            output.send(a.at, &seg, segments);
         }
         if taken > 0 {
             self.settle(&last);
@@ -255,12 +255,12 @@ impl Endpoint {
 
     /// Sends by [`Endpoint::poll_train`]; returns whether a further ACK may be taken.
     #[inline(never)]
-    fn transmit_and_go_on(&mut self, now: Time, send: &mut impl FnMut(Time, &Segment, u32)) -> bool {
+    fn transmit_and_go_on(&mut self, now: Time, output: &mut impl Output) -> bool {
         let mut seg = Segment::default();
         loop {
             let train = self.poll_train(now, &mut seg, u32::MAX);
             if train.segments > 0 {
-                send(now, &seg, train.segments);
+                output.send(now, &seg, train.segments);
             }
             if !train.more || train.segments == 0 {
                 return self.may_take_acks();

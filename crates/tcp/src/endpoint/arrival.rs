@@ -1,6 +1,20 @@
-//! The input of `handle_run`: a segment without options but timestamps.
+//! Input and output of `handle_run`.
 
+use crate::segment::Segment;
 use units::Time;
+
+/// Takes what an endpoint sends in a run. A closure does, too; a method of one's own may be inlined always.
+pub trait Output {
+    /// `count` segments of which `segment` is the first go out at `at`.
+    fn send(&mut self, at: Time, segment: &Segment, count: u32);
+}
+
+impl<F: FnMut(Time, &Segment, u32)> Output for F {
+    #[inline]
+    fn send(&mut self, at: Time, segment: &Segment, count: u32) {
+        self(at, segment, count);
+    }
+}
 
 /// A segment that arrives, as far as a common one tells anything.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 //! The same steps in the same order as in `receive`, `receiver` and `output`. Conditions that stay true from one
 //! segment to the next are checked once. A test compares with one call per segment.
 
-use super::{Arrival, Endpoint, Phase};
+use super::{Arrival, Endpoint, Output, Phase};
 use crate::consts::{ecn, ATO_MIN, MSS_MIN};
 use crate::segment::{flags, Segment};
 use units::Time;
@@ -40,7 +40,7 @@ impl Endpoint {
         &mut self,
         until: Time,
         arrivals: impl Iterator<Item = Arrival>,
-        mut send: impl FnMut(Time, &Segment, u32),
+        mut output: impl Output,
     ) -> usize {
         let timestamps = if self.timestamps { flags::TIMESTAMPS } else { 0 };
         let full = self.rx.rcv_mss;
@@ -87,7 +87,7 @@ impl Endpoint {
                 seg.ts_val = Self::timestamp_at(last_ns);
                 seg.ts_ecr = ts_recent;
             }
-            send(a.at, &seg, 1);
+            output.send(a.at, &seg, 1);
         }
         if taken > 0 {
             self.set_now(Time(last_ns));

@@ -35,7 +35,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::{LostQueue, Ring};
 use crate::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 use crate::stats::Stats;
-pub use arrival::Arrival;
+pub use arrival::{Arrival, Output};
 use congestion::{CaState, CcSock, Controller};
 pub use path_change_state::CwndReduction;
 use path_change_state::PathChangeHint;
@@ -397,7 +397,7 @@ impl Endpoint {
     /// sends, or full segments at one that only receives, in order, without loss. Returns how many it took.
     ///
     /// Equals [`Endpoint::handle_segment`] for each and then [`Endpoint::poll_train`] without a limit until there is no
-    /// more, at less cost: `send` gets the time, the first segment and the number of each train. It stops before a
+    /// more, at less cost: `output` gets the time, the first segment and the number of each train. It stops before a
     /// segment that is anything else, or that arrives at or after `until` or [`Endpoint::poll_timeout`]. During the
     /// call the latter only gets earlier: who reads it afterwards has missed nothing.
     #[inline]
@@ -405,12 +405,12 @@ impl Endpoint {
         &mut self,
         until: Time,
         arrivals: impl Iterator<Item = Arrival>,
-        send: impl FnMut(Time, &Segment, u32),
+        output: impl Output,
     ) -> usize {
         let taken = if self.may_take_acks() {
-            self.take_acks(until, arrivals, send)
+            self.take_acks(until, arrivals, output)
         } else if self.may_take_data() {
-            self.take_data(until, arrivals, send)
+            self.take_data(until, arrivals, output)
         } else {
             0
         };
