@@ -51,6 +51,14 @@ const _: () = assert!(
     "memory per packet in flight is promised in docs/results/performance.md"
 );
 
+impl Train {
+    /// Returns whether the packet `number` is one of it.
+    #[inline]
+    fn has(&self, number: u32) -> bool {
+        number.wrapping_sub(self.first) < u32::from(self.count)
+    }
+}
+
 /// Bits of the segment's flags within the token; above them the number of SACK blocks.
 const FLAG_BITS: u32 = 12;
 const FLAG_MASK: u16 = (1 << FLAG_BITS) - 1;
@@ -148,8 +156,7 @@ impl Pool {
         let [flight, own] = flights
             .get_disjoint_mut([from as usize, source as usize])
             .expect("a flow has two sources, of which the first is even");
-        let arrivals = Arrivals { packets: packets.iter(), flight, train: None, place: 0 };
-        let taken = take(arrivals, Departures { flight: own, sacks, hop, source });
+        let taken = take(Arrivals::new(packets, flight), Departures { flight: own, sacks, hop, source });
         flight.forget_run(&packets[..taken]);
         taken
     }
@@ -196,9 +203,11 @@ impl Departures<'_> {
 pub struct Arrivals<'a> {
     packets: std::slice::Iter<'a, (u64, Packet)>,
     flight: &'a Flight,
-    /// The train of the latest packet, and its place among those of the flight.
+    /// The train of the latest packet.
     train: Option<&'a Train>,
-    place: usize,
+    /// Those behind it, up to the end of the queue's memory, and from its beginning on.
+    next: std::slice::Iter<'a, Train>,
+    wrapped: std::slice::Iter<'a, Train>,
 }
 
 impl Iterator for Arrivals<'_> {
@@ -209,7 +218,7 @@ impl Iterator for Arrivals<'_> {
         let &(at, packet) = self.packets.next()?;
         let number = packet.number();
         let train = match self.train {
-            Some(train) if number.wrapping_sub(train.first) < u32::from(train.count) => train,
+            Some(train) if train.has(number) => train,
             _ => self.find(number),
         };
         let Train { header, first, .. } = train;
@@ -232,23 +241,32 @@ impl Iterator for Arrivals<'_> {
 }
 
 impl<'a> Arrivals<'a> {
+    fn new(packets: &'a [(u64, Packet)], flight: &'a Flight) -> Arrivals<'a> {
+        let (next, wrapped) = flight.trains.as_slices();
+        Arrivals { packets: packets.iter(), flight, train: None, next: next.iter(), wrapped: wrapped.iter() }
+    }
+
     /// The train of `number`: the next one, unless packets are lost.
-    #[inline]
+    #[inline(always)]
     fn find(&mut self, number: u32) -> &'a Train {
-        let next = self.place + usize::from(self.train.is_some());
-        let is_next = |train: &&Train| number.wrapping_sub(train.first) < u32::from(train.count);
-        let train = match self.flight.trains.get(next).filter(is_next) {
-            Some(train) => {
-                self.place = next;
-                train
-            }
-            None => {
-                self.place = self.flight.place(number);
-                &self.flight.trains[self.place]
-            }
+        let train = match self.next.next() {
+            Some(train) if train.has(number) => train,
+            _ => self.search(number),
         };
         self.train = Some(train);
         train
+    }
+
+    #[cold]
+    fn search(&mut self, number: u32) -> &'a Train {
+        let place = self.flight.place(number);
+        let (next, wrapped) = self.flight.trains.as_slices();
+        self.next = next.get(place + 1..).unwrap_or(&[]).iter();
+        self.wrapped = wrapped.get((place + 1).saturating_sub(next.len())..).unwrap_or(&[]).iter();
+        if self.next.as_slice().is_empty() {
+            std::mem::swap(&mut self.next, &mut self.wrapped);
+        }
+        &self.flight.trains[place]
     }
 }
 
@@ -325,9 +343,7 @@ impl Flight {
         let train = &mut self.trains[at];
         train.left -= count;
         if train.left == 0 {
-            while self.trains.front().is_some_and(|train| train.left == 0) {
-                self.trains.pop_front();
-            }
+            self.forget_empty();
         }
     }
 
@@ -336,15 +352,49 @@ impl Flight {
     fn forget_run(&mut self, packets: &[(u64, Packet)]) {
         let mut rest = packets;
         while let Some(&(_, first)) = rest.first() {
-            let number = first.number();
+            let (number, many) = (first.number(), rest.len() as u32);
+            // Of packets in order, all are there if the last one is.
+            let is_whole = rest[rest.len() - 1].1.number() == number.wrapping_add(many - 1);
+            let done = if is_whole { self.forget_trains(number, many) } else { 0 };
+            if done > 0 {
+                rest = &rest[done as usize..];
+                continue;
+            }
             let at = self.place(number);
             let train = &self.trains[at];
-            let most = (u32::from(train.count) - number.wrapping_sub(train.first)).min(rest.len() as u32);
-            // Of packets in order, all are there if the last one is.
-            let whole = rest[most as usize - 1].1.number() == number.wrapping_add(most - 1);
-            let count = if whole { most as u16 } else { 1 };
+            let most = (u32::from(train.count) - number.wrapping_sub(train.first)).min(many);
+            let is_whole = rest[most as usize - 1].1.number() == number.wrapping_add(most - 1);
+            let count = if is_whole { most as u16 } else { 1 };
             self.forget_at(at, count);
             rest = &rest[usize::from(count)..];
+        }
+    }
+
+    /// Forgets the oldest trains if they begin with the packet `number` and have no others than it and those behind
+    /// it, `many` in all; returns the number of packets of these trains.
+    #[inline]
+    fn forget_trains(&mut self, number: u32, many: u32) -> u32 {
+        if self.trains.front().is_none_or(|train| train.first != number) {
+            return 0;
+        }
+        let (mut trains, mut done) = (0, 0);
+        for train in &self.trains {
+            if done + u32::from(train.count) > many {
+                break;
+            }
+            trains += 1;
+            done += u32::from(train.count);
+        }
+        self.trains.drain(..trains);
+        self.forget_empty();
+        done
+    }
+
+    /// Forgets the oldest trains of which no packet is in flight.
+    #[inline]
+    fn forget_empty(&mut self) {
+        while self.trains.front().is_some_and(|train| train.left == 0) {
+            self.trains.pop_front();
         }
     }
 
@@ -352,11 +402,11 @@ impl Flight {
     #[inline]
     fn place(&self, number: u32) -> usize {
         let oldest = self.trains.front().expect("the train of a number is there while the number is");
-        let from_oldest = number.wrapping_sub(oldest.first);
-        if from_oldest < u32::from(oldest.count) {
+        if oldest.has(number) {
             return 0;
         }
         let oldest = oldest.first;
+        let from_oldest = number.wrapping_sub(oldest);
         self.trains.partition_point(|train| train.first.wrapping_sub(oldest) <= from_oldest) - 1
     }
 }
