@@ -45,7 +45,7 @@ const MANY_EVENTS: u64 = 1 << 14;
 /// Timers of a process that are looked through for the next one: those of 64 flows.
 const MANY_TIMERS: usize = 256;
 /// Events of a process in a horizon that are worth looking up its state.
-const EVENTS_OF_A_TURN: u64 = 32;
+const EVENTS_OF_A_TURN: u64 = 128;
 
 impl<P: Packet + Routed + Train> Network<P> {
     /// Prepares [`Network::run_horizons`] for hosts that are divided into `processes`.

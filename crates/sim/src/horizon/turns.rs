@@ -23,6 +23,8 @@ impl<P: Packet + Routed + Train> Network<P> {
             state.activate(process);
         }
         let mut turns = std::mem::take(&mut state.active);
+        // Neighbours in memory have their turns one after the other.
+        turns.sort_unstable();
         state.turns = turns.len() as u64;
         for (index, &process) in turns.iter().enumerate() {
             if let Some(&later) = turns.get(index + 3) {
