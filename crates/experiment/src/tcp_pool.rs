@@ -9,7 +9,7 @@
 
 use crate::packet::Packet;
 use crate::transport::SegmentPool;
-use link::{prefetch, Packet as _};
+use link::{prefetch, prefetch_behind, Packet as _};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use tcp::segment::{
@@ -124,6 +124,16 @@ impl SegmentPool for Pool {
         }
         let (trains, wrapped) = flight.trains.as_slices();
         prefetch(if trains.is_empty() { wrapped } else { trains }, TRAINS_BYTES);
+    }
+
+    #[inline]
+    fn prefetch_room(&self, source: u32, next: bool) {
+        let flight = &self.flights[source as usize];
+        if !next {
+            prefetch(flight, std::mem::size_of::<Flight>());
+        } else if let Some(latest) = flight.trains.back() {
+            prefetch_behind(latest, TRAINS_BYTES);
+        }
     }
 
     fn is_current(&mut self, packet: Packet) -> bool {

@@ -20,6 +20,7 @@ const SCOREBOARD_BYTES: usize = 512;
 impl Transport for Endpoint {
     type Segment = Segment;
     type Pool = Pool;
+    const BYTES_OF_RUNS: [usize; 2] = Endpoint::BYTES_OF_RUNS;
 
     fn connect(&mut self, now: Time) {
         self.connect(now);
@@ -54,6 +55,9 @@ impl Transport for Endpoint {
     #[inline]
     fn prefetch(&self) {
         link::prefetch(self.oldest_in_flight(), SCOREBOARD_BYTES);
+        if let Some(latest) = self.latest_in_flight() {
+            link::prefetch_behind(latest, SCOREBOARD_BYTES);
+        }
     }
     #[inline]
     fn is_idle(&self) -> bool {

@@ -45,6 +45,8 @@ pub trait Transport: SendingEnd {
     /// Begins to fetch the memory beside itself that the next segment needs.
     #[inline]
     fn prefetch(&self) {}
+    /// Bytes at the beginning of itself that a run of packets needs, at the sender and at the receiver.
+    const BYTES_OF_RUNS: [usize; 2] = [1024; 2];
     /// Returns true if [`Transport::poll_train`] would find nothing. May be false at any time.
     fn is_idle(&self) -> bool;
     /// Returns the latest time for a call of [`Transport::handle_timeout`].
@@ -92,6 +94,9 @@ pub trait SegmentPool {
     /// Begins to fetch what is stored of `source`, or, with `next`, what that leads to.
     #[inline]
     fn prefetch(&self, _source: u32, _next: bool) {}
+    /// The same for what `source` sends next.
+    #[inline]
+    fn prefetch_room(&self, _source: u32, _next: bool) {}
     /// Returns true if `packet`, which was unpacked last, is of the present connection of its source.
     fn is_current(&mut self, packet: Packet) -> bool;
     /// Forgets the stored header of a lost packet.

@@ -187,6 +187,35 @@ impl<P: Packet> PrecomputedLink<P> {
         self.transmitter.put(line);
     }
 
+    /// As [`PrecomputedLink::admit_all`] over a link that drops nothing; writes the times at the far end in place.
+    ///
+    /// # Panics
+    /// When it drops a packet: [`PrecomputedLink::drops_nothing_after`] tells before that it does not.
+    pub fn admit_each(&mut self, now: u64, packets: &mut [(u64, P)])
+    where
+        P: Copy,
+    {
+        let mut line = self.transmitter.line();
+        let mut rest = packets;
+        while let Some(&(at, _)) = rest.first() {
+            let marks = line.free_at().max(at).saturating_add(self.delay) > now;
+            let calm = if marks {
+                self.settle(now);
+                self.pass_calmly::<true>(&mut line, now, rest)
+            } else {
+                self.pass_calmly::<false>(&mut line, now, rest)
+            };
+            rest = &mut rest[calm..];
+            let Some((next, others)) = rest.split_first_mut() else { break };
+            match self.pass(&mut line, now, next.0, &next.1) {
+                Ok(arrives) => next.0 = arrives,
+                Err(reason) => unreachable!("a link that drops nothing drops a packet: {reason:?}"),
+            }
+            rest = others;
+        }
+        self.transmitter.put(line);
+    }
+
     /// The common case, for as many of `packets` as it holds: packets of one size that are not lost and find a queue
     /// that is neither full nor longer than ever before. Returns how many; their times are those at the far end. With
     /// `MARKS` they may be there later than `now`.

@@ -9,12 +9,22 @@ const LINE: usize = 64;
 #[inline(always)]
 pub fn prefetch<T: ?Sized>(value: &T, bytes: usize) {
     let length = size_of_val(value).min(bytes);
-    let first = std::ptr::from_ref(value).cast::<u8>();
+    fetch(std::ptr::from_ref(value).cast::<u8>(), length);
+}
+
+/// Begins to fetch `bytes` of what lies behind `value`, whatever that is.
+#[inline(always)]
+pub fn prefetch_behind<T>(value: &T, bytes: usize) {
+    fetch(std::ptr::from_ref(value).wrapping_add(1).cast::<u8>(), bytes);
+}
+
+#[inline(always)]
+fn fetch(first: *const u8, length: usize) {
     for offset in (0..length).step_by(LINE) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the address is within `value`, and the instruction reads and writes nothing that the program sees.
+        // SAFETY: the instruction reads and writes nothing that the program sees, and may have any address.
         unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(first.add(offset).cast());
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(first.wrapping_add(offset).cast());
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = (first, offset);

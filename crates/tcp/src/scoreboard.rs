@@ -134,6 +134,12 @@ impl Ring {
         }
     }
 
+    /// The newest entry.
+    #[inline]
+    pub fn latest(&self) -> Option<&Entry> {
+        (!self.is_empty()).then(|| self.entries.get(self.tail - 1))
+    }
+
     /// The entry at `index`, which must be in use.
     #[inline]
     pub fn get(&self, index: u64) -> &Entry {

@@ -17,9 +17,6 @@ use units::Time;
 /// on for some time.
 const ONE_BY_ONE: u32 = 4;
 
-/// Bytes of an endpoint that are fetched before its turn.
-const ENDPOINT_BYTES: usize = 1024;
-
 /// Endpoints and what packets need.
 pub struct Connections<T: Transport> {
     /// The spec's, then those of short flows.
@@ -116,10 +113,12 @@ impl<T: Transport> Connections<T> {
             end.prefetch();
         } else {
             // Fields of an endpoint are in the order of their use.
-            prefetch(end, ENDPOINT_BYTES);
+            prefetch(end, T::BYTES_OF_RUNS[side as usize]);
             prefetch(&flow.armed, 1);
+            prefetch(&flow.workload.watches_delivery, 1);
         }
         self.pool.prefetch(2 * index as u32 + 1 - side as u32, next);
+        self.pool.prefetch_room(2 * index as u32 + side as u32, next);
     }
 
     /// `packets` come to `side` of flow `index`, whose application looks only for the end of its data; returns how many

@@ -49,18 +49,26 @@ impl<P> Arrivals<P> {
 pub(super) struct Inbox<P> {
     /// With the times of their arrival.
     pub queue: VecDeque<(u64, P)>,
-    /// Packets on their way to the last link ([`Place::Last`]), with their times there.
-    pub before: Vec<(u64, P)>,
+    /// Of these, at the end: packets on their way to the last link ([`Place::Last`]), with their times there.
+    pub before: usize,
 }
 
 impl<P> Default for Inbox<P> {
     fn default() -> Inbox<P> {
-        Inbox { queue: VecDeque::new(), before: vec![] }
+        Inbox { queue: VecDeque::new(), before: 0 }
     }
 }
 
 impl<P> Inbox<P> {
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.before.is_empty()
+    /// Those on their way to the last link, in two pieces.
+    pub fn take_before(&mut self) -> [&mut [(u64, P)]; 2] {
+        let first = self.queue.len() - std::mem::take(&mut self.before);
+        let (front, back) = self.queue.as_mut_slices();
+        if first < front.len() {
+            [&mut front[first..], back]
+        } else {
+            let first = first - front.len();
+            [&mut [], &mut back[first..]]
+        }
     }
 }

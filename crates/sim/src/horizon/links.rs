@@ -6,12 +6,12 @@ use super::sent::{Burst, Departures};
 use super::state::PLANNED;
 use crate::network::{Network, SendError};
 use crate::routes::{Hop, Routed, Train};
-use link::{prefetch, Link, Packet, PrecomputedLink};
+use link::{prefetch, prefetch_behind, Link, Packet, PrecomputedLink};
 use units::growth::reserve;
 use units::Time;
 
 /// Packets between one that is handed on and that whose inbox is fetched meanwhile.
-const HANDED_ON_SOON: usize = 8;
+const HANDED_ON_SOON: usize = 24;
 
 impl<P: Packet + Routed> Network<P> {
     /// A host sends `count` packets from `first` on into `link`.
@@ -121,15 +121,13 @@ impl<P: Packet + Routed + Train> Network<P> {
         let Network { links, horizons, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
         let inbox = &mut state.inboxes[host as usize];
-        if inbox.before.is_empty() {
+        if inbox.before == 0 {
             return;
         }
         let last = precomputed(&mut links[state.plan.last_links[host as usize] as usize]);
-        last.admit_all(state.quiet, &mut inbox.before, |_, _, reason| {
-            unreachable!("a last link drops a packet: {reason:?}");
-        });
-        reserve(&mut inbox.queue, inbox.before.len());
-        inbox.before.drain(..).for_each(|packet| inbox.queue.push_back(packet));
+        for packets in inbox.take_before() {
+            last.admit_each(state.quiet, packets);
+        }
     }
 
     /// The same for all hosts, before anybody looks at links.
@@ -191,7 +189,10 @@ impl<P: Packet + Routed + Train> Network<P> {
             });
             for index in 0..tokens.len() {
                 if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON) {
-                    self.prefetch_inbox(soon);
+                    self.prefetch_inbox(soon, false);
+                }
+                if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON / 2) {
+                    self.prefetch_inbox(soon, true);
                 }
                 let (at, packet) = tokens[index];
                 if !self.leave_to_last(at, packet) && self.hand_on(link, at, packet).is_err() {
@@ -212,15 +213,20 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
     }
 
-    /// Fetches the inbox to which `packet` is handed on soon.
+    /// Fetches the inbox to which `packet` is handed on soon, or, with `next`, its place there.
     #[inline]
-    fn prefetch_inbox(&self, packet: &P) {
+    fn prefetch_inbox(&self, packet: &P, next: bool) {
         let state = self.ahead();
         let host = match state.plan.lasts[packet.hop() as usize + 1] {
             NONE => return,
             host => host,
         };
-        prefetch(&state.inboxes[host as usize], 1);
+        let inbox = &state.inboxes[host as usize];
+        if !next {
+            prefetch(inbox, 1);
+        } else if let Some(latest) = inbox.queue.back() {
+            prefetch_behind(latest, 1);
+        }
     }
 
     /// Leaves `packet`, which comes to its next link at `at`, to the turn of its host, if that link is a last one.
@@ -233,10 +239,11 @@ impl<P: Packet + Routed + Train> Network<P> {
             return false;
         }
         packet.advance();
-        let before = &mut state.inboxes[host as usize].before;
-        let was_empty = before.is_empty();
-        before.push((at, packet));
-        if was_empty {
+        let inbox = &mut state.inboxes[host as usize];
+        reserve(&mut inbox.queue, 1);
+        inbox.queue.push_back((at, packet));
+        inbox.before += 1;
+        if inbox.before == 1 {
             state.activate(state.of_host[host as usize]);
         }
         true

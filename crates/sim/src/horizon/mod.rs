@@ -92,6 +92,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             sent: Sent::default(),
             buckets: Buckets::default(),
             plan,
+            alone: of_process.iter().map(Process::alone).collect(),
             processes: of_process,
             wake: EventQueue::new(count),
             active: vec![],

@@ -21,6 +21,14 @@ impl Default for Process {
 }
 
 impl Process {
+    /// Its host, if that is its only one, and the link into which it sends; else `u32::MAX`.
+    pub fn alone(&self) -> (u32, u32) {
+        match *self.hosts.as_slice() {
+            [host] => (host, self.first_link),
+            _ => (u32::MAX, u32::MAX),
+        }
+    }
+
     /// Looks up its next timer.
     pub fn find_next(&mut self, due: &[u64]) {
         let of_it = self.timers.iter().map(|&timer| (due[timer as usize], timer));

@@ -14,6 +14,8 @@ use std::cmp::Reverse;
 pub(crate) struct Horizons<P> {
     pub(super) plan: Plan,
     pub(super) processes: Vec<Process>,
+    /// By process: its host, if that is its only one, and a link into which it sends; else [`NOBODY`].
+    pub(super) alone: Vec<(u32, u32)>,
     /// By host: its process.
     pub(super) of_host: Vec<u32>,
     /// By timer: its scope.

@@ -67,7 +67,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         let state = horizons.as_mut().expect(PLANNED);
         let mut left: Vec<(u64, P)> = vec![];
         for inbox in &mut state.inboxes {
-            debug_assert!(inbox.before.is_empty(), "packets pass last links before");
+            debug_assert!(inbox.before == 0, "packets pass last links before");
             left.extend(inbox.queue.drain(..));
             inbox.queue.shrink_to_fit();
         }

@@ -10,6 +10,8 @@ use units::Time;
 
 /// Bytes of a process's packets and links that are fetched before its turn.
 const PREFETCHED: usize = 384;
+/// Turns between one and that for which memory is fetched meanwhile.
+const SOON: usize = 2;
 
 impl<P: Packet + Routed + Train> Network<P> {
     /// All processes that have something to do before `horizon`.
@@ -27,10 +29,10 @@ impl<P: Packet + Routed + Train> Network<P> {
         turns.sort_unstable();
         state.turns = turns.len() as u64;
         for (index, &process) in turns.iter().enumerate() {
-            if let Some(&later) = turns.get(index + 3) {
+            if let Some(&later) = turns.get(index + 2 * SOON) {
                 self.prefetch_process(hosts, later, false);
             }
-            if let Some(&next) = turns.get(index + 1) {
+            if let Some(&next) = turns.get(index + SOON) {
                 self.prefetch_process(hosts, next, true);
             }
             self.run_process(hosts, process, horizon);
@@ -38,7 +40,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         let state = self.ahead_mut();
         turns.retain(|&number| {
             let process = &mut state.processes[number as usize];
-            process.is_active = process.hosts.iter().any(|&host| !state.inboxes[host as usize].is_empty());
+            process.is_active = process.hosts.iter().any(|&host| !state.inboxes[host as usize].queue.is_empty());
             process.is_active
         });
         turns.append(&mut state.active);
@@ -49,11 +51,13 @@ impl<P: Packet + Routed + Train> Network<P> {
     #[inline]
     fn prefetch_process<H: Hosts<P>>(&self, hosts: &H, process: u32, next: bool) {
         let state = self.ahead();
-        let &[host] = state.processes[process as usize].hosts.as_slice() else { return };
+        let (host, first_link) = state.alone[process as usize];
+        if host == NOBODY {
+            return;
+        }
         let inbox = &state.inboxes[host as usize];
         let last = state.plan.last_links[host as usize];
         if next {
-            prefetch(inbox.before.as_slice(), PREFETCHED);
             prefetch(inbox.queue.as_slices().0, PREFETCHED);
             if let Link::Precomputed(link) = &self.links[last as usize] {
                 link.prefetch();
@@ -61,9 +65,10 @@ impl<P: Packet + Routed + Train> Network<P> {
         } else {
             prefetch(inbox, PREFETCHED);
             prefetch(&self.links[last as usize], PREFETCHED);
-            if let Some(first) = self.links.get(state.processes[process as usize].first_link as usize) {
+            if let Some(first) = self.links.get(first_link as usize) {
                 prefetch(first, PREFETCHED);
             }
+            prefetch(&state.processes[process as usize], PREFETCHED);
         }
         hosts.prefetch(host, next);
     }

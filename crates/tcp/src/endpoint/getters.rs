@@ -55,6 +55,16 @@ impl Endpoint {
         self.ring.oldest()
     }
 
+    /// The segment that was sent last, behind which the next ones go; for such a caller.
+    #[inline]
+    pub fn latest_in_flight(&self) -> Option<&crate::scoreboard::Entry> {
+        self.ring.latest()
+    }
+
+    /// Bytes at the beginning of an endpoint that ACKs of a run need, and that data needs; for such a caller.
+    pub const BYTES_OF_RUNS: [usize; 2] =
+        [std::mem::offset_of!(Endpoint, sacked), std::mem::offset_of!(Endpoint, snd_wl1)];
+
     /// Payload bytes received in order and not yet read ([`Reader::Manual`]).
     #[inline]
     pub fn bytes_readable(&self) -> u64 {
