@@ -20,7 +20,7 @@ const SCOREBOARD_BYTES: usize = 512;
 impl Transport for Endpoint {
     type Segment = Segment;
     type Pool = Pool;
-    const BYTES_OF_RUNS: [usize; 2] = Endpoint::BYTES_OF_RUNS;
+    const PARTS_OF_RUNS: [&'static [(usize, usize)]; 2] = Endpoint::PARTS_OF_RUNS;
 
     fn connect(&mut self, now: Time) {
         self.connect(now);

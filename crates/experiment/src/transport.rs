@@ -45,8 +45,8 @@ pub trait Transport: SendingEnd {
     /// Begins to fetch the memory beside itself that the next segment needs.
     #[inline]
     fn prefetch(&self) {}
-    /// Bytes at the beginning of itself that a run of packets needs, at the sender and at the receiver.
-    const BYTES_OF_RUNS: [usize; 2] = [1024; 2];
+    /// Parts of itself that a run of packets needs, at the sender and at the receiver: places and lengths, bytes.
+    const PARTS_OF_RUNS: [&'static [(usize, usize)]; 2] = [&[(0, 512)]; 2];
     /// Returns true if [`Transport::poll_train`] would find nothing. May be false at any time.
     fn is_idle(&self) -> bool;
     /// Returns the latest time for a call of [`Transport::handle_timeout`].

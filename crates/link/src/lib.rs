@@ -70,7 +70,7 @@ pub use pacer::{PacerId, Pacers};
 pub use packet::Packet;
 pub use policed::PolicedLink;
 pub use precomputed::PrecomputedLink;
-pub use prefetch::{prefetch, prefetch_behind};
+pub use prefetch::{prefetch, prefetch_behind, prefetch_part};
 pub use sampling::Sample;
 pub use scheduled_queue::ScheduledQueue;
 pub use variable::{LinkEvent, VariableLink};

@@ -233,6 +233,9 @@ impl<P: Packet> PrecomputedLink<P> {
         let flow = self.loss.flow();
         let [next_sample, next_delivered] = self.next_samples;
         let latest = if MARKS { next_delivered } else { next_delivered.min(now) };
+        if first >= line.free_at() && first <= next_sample {
+            self.waiting.clear();
+        }
         let mut writer = self.waiting.writer();
         let mut count = 0;
         let mut current = *line;

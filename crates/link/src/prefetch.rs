@@ -12,6 +12,12 @@ pub fn prefetch<T: ?Sized>(value: &T, bytes: usize) {
     fetch(std::ptr::from_ref(value).cast::<u8>(), length);
 }
 
+/// Begins to fetch the `bytes` of `value` from `place` on.
+#[inline(always)]
+pub fn prefetch_part<T>(value: &T, place: usize, bytes: usize) {
+    fetch(std::ptr::from_ref(value).cast::<u8>().wrapping_add(place), bytes);
+}
+
 /// Begins to fetch `bytes` of what lies behind `value`, whatever that is.
 #[inline(always)]
 pub fn prefetch_behind<T>(value: &T, bytes: usize) {
@@ -20,7 +26,8 @@ pub fn prefetch_behind<T>(value: &T, bytes: usize) {
 
 #[inline(always)]
 fn fetch(first: *const u8, length: usize) {
-    for offset in (0..length).step_by(LINE) {
+    let mut offset = 0;
+    while offset < length {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the instruction reads and writes nothing that the program sees, and may have any address.
         unsafe {
@@ -28,5 +35,6 @@ fn fetch(first: *const u8, length: usize) {
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = (first, offset);
+        offset += LINE;
     }
 }

@@ -106,6 +106,12 @@ impl Waiting {
         self.last = last;
     }
 
+    /// Nobody waits any more: the ring begins anew, where the memory is near.
+    #[inline]
+    pub fn clear(&mut self) {
+        (self.head, self.last.end) = (0, 0);
+    }
+
     /// Those that start by `now` wait no more.
     #[inline]
     pub fn start(&mut self, now: u64) {

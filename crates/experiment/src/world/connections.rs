@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use crate::sender_command::{AddressedCommand, SenderCommand};
 use crate::side::Side;
 use crate::transport::{SegmentPool, Transport};
-use link::{prefetch, Packet as _};
+use link::{prefetch, prefetch_part, Packet as _};
 use sim::Network;
 use units::Time;
 
@@ -112,8 +112,9 @@ impl<T: Transport> Connections<T> {
         if next {
             end.prefetch();
         } else {
-            // Fields of an endpoint are in the order of their use.
-            prefetch(end, T::BYTES_OF_RUNS[side as usize]);
+            for &(place, bytes) in T::PARTS_OF_RUNS[side as usize] {
+                prefetch_part(end, place, bytes);
+            }
             prefetch(&flow.armed, 1);
             prefetch(&flow.workload.watches_delivery, 1);
         }

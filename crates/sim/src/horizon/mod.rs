@@ -96,6 +96,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             processes: of_process,
             wake: EventQueue::new(count),
             active: vec![],
+            is_active: vec![false; count],
             drops: vec![],
             later_events: vec![],
             reached: 0,

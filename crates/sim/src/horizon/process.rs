@@ -6,8 +6,6 @@ pub(super) struct Process {
     /// Time of its next timer, ns, and that timer.
     pub due: u64,
     pub timer: u32,
-    /// It is among the active ones.
-    pub is_active: bool,
     /// A link into which it sends; none: `u32::MAX`.
     pub first_link: u32,
     pub hosts: Vec<u32>,
@@ -16,7 +14,7 @@ pub(super) struct Process {
 
 impl Default for Process {
     fn default() -> Process {
-        Process { due: u64::MAX, timer: 0, is_active: false, first_link: u32::MAX, hosts: vec![], timers: vec![] }
+        Process { due: u64::MAX, timer: 0, first_link: u32::MAX, hosts: vec![], timers: vec![] }
     }
 }
 

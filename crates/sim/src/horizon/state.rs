@@ -38,6 +38,8 @@ pub(crate) struct Horizons<P> {
     pub(super) wake: EventQueue,
     /// Processes with packets on their way to them.
     pub(super) active: Vec<u32>,
+    /// By process: it is among these.
+    pub(super) is_active: Vec<bool>,
     /// Losses to be reported at their times: (time, link, packet, reason).
     pub(super) drops: Vec<(u64, u32, P, DropReason)>,
     /// Times of events that are computed ahead of the horizon.
@@ -78,7 +80,7 @@ impl<P> Horizons<P> {
     /// `process` has a packet on its way to it.
     #[inline]
     pub(super) fn activate(&mut self, process: u32) {
-        let is_active = &mut self.processes[process as usize].is_active;
+        let is_active = &mut self.is_active[process as usize];
         if !*is_active {
             *is_active = true;
             self.active.push(process);

@@ -96,9 +96,10 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
         let state = self.ahead_mut();
         for process in &mut state.processes {
-            (process.due, process.is_active) = (u64::MAX, false);
+            process.due = u64::MAX;
         }
         state.active.clear();
+        state.is_active.fill(false);
         for process in 0..state.processes.len() as u32 {
             state.wake.schedule(process, Time::NEVER);
         }

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use units::Time;
 
 /// Bytes of a process's packets and links that are fetched before its turn.
-const PREFETCHED: usize = 384;
+const PREFETCHED: usize = 256;
 /// Turns between one and that for which memory is fetched meanwhile.
 const SOON: usize = 2;
 
@@ -39,9 +39,10 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
         let state = self.ahead_mut();
         turns.retain(|&number| {
-            let process = &mut state.processes[number as usize];
-            process.is_active = process.hosts.iter().any(|&host| !state.inboxes[host as usize].queue.is_empty());
-            process.is_active
+            let mut hosts = state.processes[number as usize].hosts.iter();
+            let is_active = hosts.any(|&host| !state.inboxes[host as usize].queue.is_empty());
+            state.is_active[number as usize] = is_active;
+            is_active
         });
         turns.append(&mut state.active);
         state.active = turns;

@@ -61,9 +61,15 @@ impl Endpoint {
         self.ring.latest()
     }
 
-    /// Bytes at the beginning of an endpoint that ACKs of a run need, and that data needs; for such a caller.
-    pub const BYTES_OF_RUNS: [usize; 2] =
-        [std::mem::offset_of!(Endpoint, sacked), std::mem::offset_of!(Endpoint, snd_wl1)];
+    /// Parts of an endpoint that ACKs of a run need, and that data needs: their places and lengths, bytes; for such a
+    /// caller.
+    pub const PARTS_OF_RUNS: [&'static [(usize, usize)]; 2] = {
+        use std::mem::offset_of;
+        let first = (0, offset_of!(Endpoint, rx) + super::receiver::Receiver::BYTES_OF_RUNS);
+        let timers = (offset_of!(Endpoint, timers), offset_of!(Endpoint, stats) - offset_of!(Endpoint, timers) + 1);
+        let window = (offset_of!(Endpoint, wnd_end), offset_of!(Endpoint, sacked) - offset_of!(Endpoint, wnd_end));
+        [&[first, timers, window], &[first, timers]]
+    };
 
     /// Payload bytes received in order and not yet read ([`Reader::Manual`]).
     #[inline]

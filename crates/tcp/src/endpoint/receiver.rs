@@ -74,6 +74,9 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
+    /// Bytes at its beginning that data in order needs.
+    pub(crate) const BYTES_OF_RUNS: usize = std::mem::offset_of!(Receiver, ofo);
+
     pub(crate) fn new(cfg: &Config) -> Receiver {
         // Linux tcp_select_initial_window: shift such that the buffer fits 16 bits.
         let derived =
