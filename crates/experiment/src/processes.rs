@@ -7,13 +7,13 @@ use crate::transport::{Transport, TransportMaker};
 use crate::workload::Source;
 use crate::world::World;
 use sim::{Processes, TimerScope};
-use spec::RunSpec;
+use spec::{ActionSpec, RunSpec};
 use std::collections::BTreeMap;
-use units::{Rate, Size, Time};
+use units::{Rate, Size, Span, Time};
 
 /// The logical processes of `world`: each end of a flow is one, but ends that share state without delay are one
 /// together. None: something looks at all packets in the order of their times.
-pub fn processes<M: TransportMaker, N: Node<M::Transport>>(world: &World<M, N>) -> Option<Processes> {
+pub fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &World<M, N>) -> Option<Processes> {
     let of = &world.connections;
     if of.capture.is_some() || world.path_test.is_some() || world.environment.is_managed() {
         return None;
@@ -64,7 +64,11 @@ pub fn processes<M: TransportMaker, N: Node<M::Transport>>(world: &World<M, N>) 
             of_timer[timer as usize] = TimerScope::AllAndEnds;
         }
     }
-    Some(Processes { of_host, of_timer, senders })
+    let later_delays = spec.events.iter().filter_map(|event| match event.action {
+        ActionSpec::Delay { link, delay_ns } => Some((link as u32, Span(delay_ns))),
+        _ => None,
+    });
+    Some(Processes { of_host, of_timer, senders, later_delays: later_delays.collect() })
 }
 
 /// Returns a time before which a run that ends with its last finite work cannot end: what a flow has not sent yet still

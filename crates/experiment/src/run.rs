@@ -121,7 +121,7 @@ fn plan_horizons<M: TransportMaker, N: Node<M::Transport>>(
     world: &World<M, N>,
     net: &mut Network<Packet>,
 ) -> Result<(), String> {
-    let processes = processes(world).ok_or("something looks at all packets in the order of their times")?;
+    let processes = processes(spec, world).ok_or("something looks at all packets in the order of their times")?;
     net.plan_horizons(processes).map_err(|unfit| format!("{unfit:?}"))?;
     let fastest = Rate(spec.links.iter().map(|link| link.rate_bps).max().unwrap_or(1));
     let least = fastest.time_for(Size(1500 * LOOKAHEAD_PACKETS));

@@ -2,7 +2,7 @@
 
 use crate::ring::Ring;
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// A time that does not come.
 const NEVER: u64 = u64::MAX;
@@ -17,6 +17,8 @@ pub(crate) enum DelayLine<P> {
     /// Packets may overtake.
     Reordering {
         heap: BinaryHeap<Entry<P>>,
+        /// Those that were foreseen, in their order: they go before all others.
+        foreseen: VecDeque<Entry<P>>,
         /// Packets so far; breaks ties in the order of sending.
         number: u64,
     },
@@ -32,7 +34,7 @@ pub(crate) struct Entry<P> {
 impl<P> DelayLine<P> {
     pub fn new(reordering: bool) -> DelayLine<P> {
         if reordering {
-            DelayLine::Reordering { heap: BinaryHeap::new(), number: 0 }
+            DelayLine::Reordering { heap: BinaryHeap::new(), foreseen: VecDeque::new(), number: 0 }
         } else {
             DelayLine::Ordered { ring: Ring::new(), last: 0 }
         }
@@ -41,7 +43,7 @@ impl<P> DelayLine<P> {
     pub fn len(&self) -> u64 {
         match self {
             DelayLine::Ordered { ring, .. } => ring.len(),
-            DelayLine::Reordering { heap, .. } => heap.len() as u64,
+            DelayLine::Reordering { heap, foreseen, .. } => (heap.len() + foreseen.len()) as u64,
         }
     }
 
@@ -49,7 +51,7 @@ impl<P> DelayLine<P> {
     pub fn due(&self) -> u64 {
         match self {
             DelayLine::Ordered { ring, .. } => ring.head_time(),
-            DelayLine::Reordering { heap, .. } => heap.peek().map_or(NEVER, |e| e.due),
+            DelayLine::Reordering { heap, foreseen, .. } => foreseen.front().or(heap.peek()).map_or(NEVER, |e| e.due),
         }
     }
 
@@ -59,7 +61,7 @@ impl<P> DelayLine<P> {
                 *last = due.max(*last);
                 ring.push(*last, bytes, packet, false);
             }
-            DelayLine::Reordering { heap, number } => {
+            DelayLine::Reordering { heap, number, .. } => {
                 heap.push(Entry { due, number: *number, bytes, packet });
                 *number += 1;
             }
@@ -79,7 +81,32 @@ impl<P> DelayLine<P> {
                 let bytes = ring.head_bytes();
                 ring.pop().map(|packet| (bytes, packet))
             }
-            DelayLine::Reordering { heap, .. } => heap.pop().map(|e| (e.bytes, e.packet)),
+            DelayLine::Reordering { heap, foreseen, .. } => {
+                foreseen.pop_front().or_else(|| heap.pop()).map(|e| (e.bytes, e.packet))
+            }
+        }
+    }
+
+    /// Hands over copies of the packets that arrive before `before`, with their times, each once. None that comes later
+    /// may arrive before that.
+    pub fn foresee(&mut self, before: u64, mut hand: impl FnMut(u64, &P)) {
+        match self {
+            DelayLine::Ordered { ring, .. } => {
+                ring.read(0, |due, _, packet| {
+                    let is_known = due < before;
+                    if is_known {
+                        hand(due, packet);
+                    }
+                    is_known
+                });
+            }
+            DelayLine::Reordering { heap, foreseen, .. } => {
+                while heap.peek().is_some_and(|first| first.due < before) {
+                    let Some(entry) = heap.pop() else { return };
+                    hand(entry.due, &entry.packet);
+                    foreseen.push_back(entry);
+                }
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub struct FifoLink<P> {
     drawn_below: u64,
     /// Numbers of the packets below `drawn_below` that are lost, ascending.
     lost_in_transit: VecDeque<u64>,
+    /// Number of the packet that [`FifoLink::foresee`] comes to next, and arrival of the one before it.
+    foreseen: (u64, u64),
     red: Option<Box<Red>>,
     counters: LinkCounters<P>,
 }
@@ -61,6 +63,7 @@ impl<P: Packet> FifoLink<P> {
             delays: VecDeque::new(),
             drawn_below: 0,
             lost_in_transit: VecDeque::new(),
+            foreseen: (0, 0),
             red: red.map(Box::new),
             counters: LinkCounters::new(),
         }
@@ -179,6 +182,52 @@ impl<P: Packet> FifoLink<P> {
             self.lost_in_transit.pop_front();
         }
         lost_in_transit
+    }
+
+    /// Hands over copies of the packets that arrive at the far end before `before` if nothing changes until then, with
+    /// their times, each once. They stay here.
+    pub(crate) fn foresee(&mut self, before: u64, mut hand: impl FnMut(u64, &P)) {
+        if self.due >= before {
+            return;
+        }
+        let oldest = self.oldest();
+        let draws = !self.loss.is_never();
+        let FifoLink { ring, due, delay, delays, loss, drawn_below, lost_in_transit, foreseen, .. } = self;
+        let (mut number, mut last) = (foreseen.0.max(oldest), foreseen.1);
+        let mut later = delays.iter().peekable();
+        let mut delay = *delay;
+        ring.read(0, |depart, bytes, packet| {
+            while let Some(&(_, next)) = later.next_if(|&&(from, _)| from <= number) {
+                delay = next;
+            }
+            let at = if number == oldest { *due } else { depart.saturating_add(delay).max(last) };
+            if at >= before {
+                return false;
+            }
+            last = at;
+            let mut is_lost = false;
+            if number < *drawn_below {
+                is_lost = lost_in_transit.binary_search(&number).is_ok();
+            } else if draws {
+                is_lost = loss.loses(bytes, || packet.flow_hash());
+                *drawn_below = number + 1;
+                if is_lost {
+                    lost_in_transit.push_back(number);
+                }
+            }
+            if !is_lost {
+                hand(at, packet);
+            }
+            number += 1;
+            *foreseen = (number, at);
+            true
+        });
+        self.unchanged &= self.drawn_below <= oldest;
+    }
+
+    /// Delay of packets that start from now on.
+    pub(crate) fn delay(&self) -> u64 {
+        self.delays.back().map_or(self.delay, |&(_, delay)| delay)
     }
 
     #[inline]

@@ -149,6 +149,30 @@ impl<P: Packet> Link<P> {
         })
     }
 
+    /// Least time from the departure of a packet that starts from now on to its arrival at the far end.
+    pub fn delay(&self) -> Span {
+        match self {
+            Link::Precomputed(link) => link.delay(),
+            Link::Variable(link) => Span(link.delay()),
+            Link::Policed(policed) => Span(policed.link().delay()),
+            Link::HoldBuffer(_) | Link::Batched(_) => Span::ZERO,
+        }
+    }
+
+    /// Hands over copies of the packets that reach the far end before `before`, with their times, ns, each once over
+    /// all calls, and keeps the packets: [`Link::handle_event`] delivers them as ever. For a caller who knows what comes
+    /// here up to [`Link::delay`] before that time, and has handled it, and who changes nothing until then.
+    ///
+    /// Of use for a [`VariableLink`], policed or not; other links hand over nothing.
+    #[inline]
+    pub fn foresee(&mut self, before: u64, hand: impl FnMut(u64, &P)) {
+        match self {
+            Link::Variable(link) => link.foresee(before, hand),
+            Link::Policed(policed) => policed.link_mut().foresee(before, hand),
+            Link::Precomputed(_) | Link::HoldBuffer(_) | Link::Batched(_) => {}
+        }
+    }
+
     /// A packet lost after it was admitted, and why; call until None.
     ///
     /// A loss on the line is known when it would have arrived (FIFO) or when it starts (scheduled queue); an outage

@@ -147,6 +147,17 @@ impl<P: Packet> ScheduledQueue<P> {
         Some(packet)
     }
 
+    /// Hands over copies of the packets on the line that arrive before `before`, with their times, each once. They stay
+    /// here.
+    pub(crate) fn foresee(&mut self, before: u64, hand: impl FnMut(u64, &P)) {
+        self.delay_line.foresee(before, hand);
+    }
+
+    /// Least delay of packets that start from now on.
+    pub(crate) fn delay(&self) -> u64 {
+        self.delay
+    }
+
     /// Sends what waits, at each time up to `now` at which the line becomes free.
     fn serve(&mut self, now: u64) {
         while self.up && self.queue.len() > 0 {

@@ -94,6 +94,20 @@ impl<P: Packet> VariableLink<P> {
         }
     }
 
+    pub(crate) fn foresee(&mut self, before: u64, hand: impl FnMut(u64, &P)) {
+        match self {
+            VariableLink::Fifo(link) => link.foresee(before, hand),
+            VariableLink::Scheduled(link) => link.foresee(before, hand),
+        }
+    }
+
+    pub(crate) fn delay(&self) -> u64 {
+        match self {
+            VariableLink::Fifo(link) => link.delay(),
+            VariableLink::Scheduled(link) => link.delay(),
+        }
+    }
+
     pub(crate) fn queue(&mut self, now: u64) -> (u64, u64) {
         match self {
             VariableLink::Fifo(link) => link.queue(now),

@@ -87,7 +87,7 @@ pub struct Network<P> {
     pub(crate) routes: Routes,
     /// By link: the only link upstream of it, when both are precomputed.
     upstream: Vec<Option<LinkId>>,
-    pacers: Pacers,
+    pub(crate) pacers: Pacers,
     pub(crate) queue: EventQueue,
     /// Timers that go before links at the same time.
     pub(crate) early: u32,
@@ -250,8 +250,17 @@ impl<P: Packet + Routed> Network<P> {
     pub fn change_link(&mut self, link: u32, change: impl FnOnce(&mut VariableLink<P>)) -> Result<(), FixedLink> {
         let changed = &mut self.links[link as usize];
         change(changed.as_variable_mut().ok_or(FixedLink { link })?);
+        debug_assert!(
+            self.horizons.as_ref().is_none_or(|state| state.allows_delay(link, changed.delay())),
+            "horizons were planned for this delay"
+        );
         // An event that the change made overdue happens now, not in the past.
-        self.queue.schedule(self.early + link, changed.poll_timeout().max(self.now));
+        let due = changed.poll_timeout().max(self.now);
+        if self.is_ahead {
+            self.set_due_ahead(link, due);
+        } else {
+            self.queue.schedule(self.early + link, due);
+        }
         Ok(())
     }
 

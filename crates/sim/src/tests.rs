@@ -4,7 +4,9 @@ mod horizons;
 mod moves;
 
 use crate::{Hosts, Network, RouteId, Routed, Routes};
-use link::{DropReason, Framing, Link, LinkConfig, LossModel, Pacers, Packet, PolicerConfig, QueueConfig, Stats};
+use link::{
+    DropReason, Framing, Link, LinkConfig, LossModel, Pacers, Packet, PolicerConfig, QueueConfig, Stats, VariableLink,
+};
 use proptest::prelude::*;
 use units::{Rate, Span, Time};
 
@@ -52,6 +54,17 @@ enum Change {
     Up(bool),
 }
 
+impl Change {
+    fn apply(self, now: Time, link: &mut VariableLink<Probe>) {
+        match self {
+            Change::Rate(rate) => link.set_rate(now, Rate(rate)),
+            Change::Delay(delay) => link.set_delay(now, Span(delay)),
+            Change::EveryNth(n) => link.set_loss(now, LossModel::EveryNth { n }),
+            Change::Up(up) => link.set_up(now, up),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Case {
     links: Vec<LinkConfig>,
@@ -92,14 +105,7 @@ impl Hosts<Probe> for Script<'_> {
         let Case { changes, moves, sends, .. } = self.case;
         let mut timer = timer as usize;
         if let Some(&(_, link, change)) = changes.get(timer) {
-            return net
-                .change_link(link as u32, |l| match change {
-                    Change::Rate(rate) => l.set_rate(now, Rate(rate)),
-                    Change::Delay(delay) => l.set_delay(now, Span(delay)),
-                    Change::EveryNth(n) => l.set_loss(now, LossModel::EveryNth { n }),
-                    Change::Up(up) => l.set_up(now, up),
-                })
-                .expect("a link with changes is variable");
+            return net.change_link(link as u32, |l| change.apply(now, l)).expect("a link with changes is variable");
         }
         timer -= changes.len();
         if let Some((_, route, links)) = moves.get(timer) {

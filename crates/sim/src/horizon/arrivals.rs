@@ -2,13 +2,14 @@
 
 use super::arrival::Arrival;
 use super::buckets::Buckets;
+use super::ties::Ties;
 use std::collections::VecDeque;
 
 /// Packets on their way to a merged link.
 pub(super) struct Arrivals<P> {
     pub list: Vec<Arrival<P>>,
     /// Time of the last one, and its cause, while they are in order.
-    last: (u64, u32),
+    last: (u64, u64),
     is_sorted: bool,
 }
 
@@ -21,7 +22,7 @@ impl<P> Default for Arrivals<P> {
 impl<P> Arrivals<P> {
     #[inline]
     pub fn push(&mut self, arrival: Arrival<P>) {
-        let key = (arrival.at, arrival.cause);
+        let key = arrival.key();
         self.is_sorted &= key >= self.last;
         self.last = key;
         self.list.push(arrival);
@@ -40,7 +41,7 @@ impl<P> Arrivals<P> {
         if !self.is_sorted {
             scratch.sort(&mut self.list);
             self.is_sorted = true;
-            self.last = self.list.last().map_or((0, 0), |arrival| (arrival.at, arrival.cause));
+            self.last = self.list.last().map_or((0, 0), Arrival::key);
         }
     }
 }
@@ -51,11 +52,13 @@ pub(super) struct Inbox<P> {
     pub queue: VecDeque<(u64, P)>,
     /// Of these, at the end: packets on their way to the last link ([`Place::Last`]), with their times there.
     pub before: usize,
+    /// Order of packets of a link that delivers several at one time, and not to this host alone.
+    pub ties: Option<Box<Ties>>,
 }
 
 impl<P> Default for Inbox<P> {
     fn default() -> Inbox<P> {
-        Inbox { queue: VecDeque::new(), before: 0 }
+        Inbox { queue: VecDeque::new(), before: 0, ties: None }
     }
 }
 

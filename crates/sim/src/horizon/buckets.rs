@@ -31,7 +31,7 @@ impl<P: Copy> Buckets<P> {
             self.distribute(list);
         }
         if !insert_all(list) {
-            list.sort_by_key(|arrival| (arrival.at, arrival.cause));
+            list.sort_by_key(Arrival::key);
         }
     }
 
@@ -67,7 +67,7 @@ impl<P: Copy> Buckets<P> {
 /// Sorts `list`, which is nearly in order; returns false where it was not, and leaves some order then. Equal keys stay
 /// as they were.
 fn insert_all<P: Copy>(list: &mut [Arrival<P>]) -> bool {
-    let key = |arrival: &Arrival<P>| (arrival.at, arrival.cause);
+    let key = Arrival::key;
     let mut steps = 0;
     for index in 1..list.len() {
         let arrival = list[index];
@@ -94,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn arrivals(keys: &[(u64, u32)]) -> Vec<Arrival<usize>> {
-        let arrival = |(packet, &(at, cause))| Arrival { at, cause, from_link: true, packet };
+        let arrival = |(packet, &(at, cause))| Arrival::delivered(at, (cause, 0), packet);
         keys.iter().enumerate().map(arrival).collect()
     }
 
@@ -110,7 +110,7 @@ mod tests {
         fn agrees_with_a_stable_sort(keys in keys()) {
             let mut list = arrivals(&keys);
             let mut expected = list.clone();
-            expected.sort_by_key(|arrival| (arrival.at, arrival.cause));
+            expected.sort_by_key(Arrival::key);
             Buckets::default().sort(&mut list);
             let packets = |list: &[Arrival<usize>]| list.iter().map(|arrival| arrival.packet).collect::<Vec<_>>();
             prop_assert_eq!(packets(&list), packets(&expected));

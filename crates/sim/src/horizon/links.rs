@@ -19,7 +19,7 @@ impl<P: Packet + Routed> Network<P> {
     pub(crate) fn send_ahead(&mut self, link: u32, first: P, count: u32) {
         let at = self.now.0;
         let state = self.ahead_mut();
-        state.sent.bursts.push(Burst { at, link, cause: state.cause, count, first });
+        state.sent.bursts.push(Burst { at, link, cause: state.cause, nth: state.nth, count, first });
     }
 
     /// Takes what a host sends over `hop`, the first of a route, while it handles packets in a row
@@ -31,7 +31,7 @@ impl<P: Packet + Routed> Network<P> {
     pub fn departures(&mut self, hop: u32) -> Departures<'_, P> {
         let Hop::Link(link) = self.routes.at(hop) else { unreachable!("a route begins with a link") };
         let state = self.ahead_mut();
-        Departures { link, cause: state.cause, bursts: &mut state.sent.bursts }
+        Departures { link, cause: state.cause, nth: state.nth, bursts: &mut state.sent.bursts }
     }
 }
 
@@ -64,7 +64,7 @@ impl<P: Packet + Routed + Train> Network<P> {
     }
 
     /// `tokens` come to `link` at their times: over it and those fused with it, to a host or a merged link.
-    fn carry_all(&mut self, mut link: u32, tokens: &mut Vec<(u64, P)>) {
+    pub(super) fn carry_all(&mut self, mut link: u32, tokens: &mut Vec<(u64, P)>) {
         if tokens.is_empty() {
             return;
         }
@@ -90,10 +90,10 @@ impl<P: Packet + Routed + Train> Network<P> {
                     return;
                 }
                 Next::Link(next) if state.plan.places[next as usize] == Place::Merged => {
-                    let (cause, from_link) = (*early + link, true);
+                    let order = (*early + link, 0);
                     let arrivals = &mut state.arrivals[next as usize];
                     for (at, packet) in tokens.drain(..) {
-                        arrivals.push(Arrival { at, cause, from_link, packet: after(packet, steps) });
+                        arrivals.push(Arrival::delivered(at, order, after(packet, steps)));
                     }
                     return;
                 }
@@ -147,7 +147,12 @@ impl<P: Packet + Routed + Train> Network<P> {
         for index in 0..self.ahead().plan.merged.len() {
             let (link, least) = self.ahead().plan.merged[index];
             let bound = horizon.saturating_add(least).min(ahead);
-            self.pass(link, horizon, bound);
+            if self.ahead().plan.is_late[link as usize] {
+                let known = bound.saturating_add(self.ahead().plan.delays[link as usize]).min(ahead);
+                self.pass_late(link, horizon, (bound, 0), known);
+            } else {
+                self.pass(link, horizon, bound);
+            }
         }
         let state = self.ahead_mut();
         let from_process = horizon.saturating_add(state.plan.lookahead);
@@ -166,8 +171,9 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
         let mut tokens = std::mem::take(&mut state.sent.tokens);
         let mut events = 0;
-        for Arrival { at, from_link, mut packet, .. } in arrivals.list.drain(..count) {
-            if from_link {
+        for arrival in arrivals.list.drain(..count) {
+            let Arrival { at, mut packet, .. } = arrival;
+            if arrival.is_from_link() {
                 packet.advance();
                 events += u64::from(at < horizon);
                 if at >= horizon {
@@ -251,7 +257,7 @@ impl<P: Packet + Routed + Train> Network<P> {
 
     /// `packet` is at the end of `link` at `at`.
     #[inline]
-    fn hand_on(&mut self, mut link: u32, mut at: u64, mut packet: P) -> Result<(), SendError<P>> {
+    pub(super) fn hand_on(&mut self, mut link: u32, mut at: u64, mut packet: P) -> Result<(), SendError<P>> {
         let end = self.horizon.0;
         let Network { links, routes, horizons, early, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
@@ -264,8 +270,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                     return Ok(());
                 }
                 Hop::Link(next) if state.plan.places[next as usize] == Place::Merged => {
-                    let cause = *early + link;
-                    state.arrivals[next as usize].push(Arrival { at, cause, from_link: true, packet });
+                    state.arrivals[next as usize].push(Arrival::delivered(at, (*early + link, 0), packet));
                     return Ok(());
                 }
                 Hop::Link(_) if at > end => {

@@ -13,12 +13,14 @@
 mod arrival;
 mod arrivals;
 mod buckets;
+mod late;
 mod links;
 mod plan;
 mod process;
 mod processes;
 mod sent;
 pub(crate) mod state;
+mod ties;
 mod transfer;
 mod turns;
 
@@ -31,6 +33,7 @@ use crate::network::{Hosts, Network, Progress};
 use crate::routes::{Hop, Routed, Train};
 use arrivals::{Arrivals, Inbox};
 use buckets::Buckets;
+use late::Late;
 use link::Packet;
 use plan::Plan;
 use process::Process;
@@ -91,6 +94,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             arrivals: plan.places.iter().map(|_| Arrivals::default()).collect(),
             sent: Sent::default(),
             buckets: Buckets::default(),
+            late: plan.places.iter().map(|_| Late::new(Time::NEVER)).collect(),
             plan,
             alone: of_process.iter().map(Process::alone).collect(),
             processes: of_process,
@@ -105,6 +109,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             turns: 0,
             step: LONGEST_NS,
             cause: 0,
+            nth: 0,
             fired: (u64::MAX, 0),
             floor: 0,
             running: NOBODY,
@@ -164,15 +169,22 @@ impl<P: Packet + Routed + Train> Network<P> {
     fn step<H: Hosts<P>>(&mut self, hosts: &mut H, last: u64) {
         let next = self.queue.peek();
         let early = self.early;
-        self.skip_idle(next.map_or(u64::MAX, |(time, _)| time.0));
+        self.skip_idle(next.map_or(u64::MAX, |(time, _)| time.0), last);
+        let (reached, has_late) = (self.ahead().reached, self.ahead().plan.has_late);
+        // Nothing at a late link is computed beyond the next timer of all.
+        let cap = next.map_or(last, |(time, source)| last.min(time.0 + u64::from(source >= early))).max(reached);
+        if has_late && self.ahead().ready <= reached {
+            self.pass_merged(reached, cap);
+            self.count_later_events(reached);
+            self.report_losses(hosts, reached);
+        }
         let state = self.ahead();
-        let reached = state.reached;
         let mut horizon = state.ready.min(reached.saturating_add(state.step)).min(last);
         // Links where packets meet may be ahead of the horizon, but not of the end, which counts what has come.
         let reads = |&timer: &u32| self.queue.due(self.timer_source(timer)).0.saturating_add(u64::from(timer >= early));
         let quiet = state.readers.iter().map(reads).fold(last, u64::min);
         let ends = state.ends.iter().map(|&timer| self.queue.due(self.timer_source(timer)).0.saturating_add(1));
-        let ahead = ends.fold(last, u64::min).max(reached);
+        let ahead = if has_late { cap } else { ends.fold(last, u64::min).max(reached) };
         if let Some((time, source)) = next {
             horizon = horizon.min((time.0 + u64::from(source >= early)).max(reached));
         }
@@ -187,7 +199,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             self.report_losses(hosts, horizon);
         }
         if let Some((time, source)) = next {
-            if time.0 + u64::from(source >= early) <= horizon {
+            if time.0 < last && time.0 + u64::from(source >= early) <= horizon {
                 self.fire_all(hosts, time, source < early);
             }
         }
@@ -203,12 +215,17 @@ impl<P: Packet + Routed + Train> Network<P> {
 
     /// With no packet on its way, nothing comes to a process before the first timer and a lookahead after it; that of
     /// all is `due_of_all`.
-    fn skip_idle(&mut self, due_of_all: u64) {
+    fn skip_idle(&mut self, due_of_all: u64, last: u64) {
+        let late = self.late_due();
         let state = self.ahead_mut();
         let has_arrivals = |&(link, _): &(u32, u64)| !state.arrivals[link as usize].list.is_empty();
         if state.active.is_empty() && !state.plan.merged.iter().any(has_arrivals) {
             let first = state.wake.peek().map_or(u64::MAX, |(due, _)| due.0).min(due_of_all);
-            state.ready = state.ready.max(first.saturating_add(state.plan.lookahead));
+            match late {
+                None => state.ready = state.ready.max(first.saturating_add(state.plan.lookahead)),
+                // Something waits in a late link: nothing at all happens before.
+                Some(due) => state.reached = state.reached.max(first.min(due).min(last)),
+            }
         }
     }
 
@@ -235,6 +252,8 @@ impl<P: Packet + Routed + Train> Network<P> {
             self.pass_sent();
             if !early {
                 self.run_woken(hosts, time);
+            } else if self.ahead().plan.has_late {
+                self.pass_early(time.0);
             }
         }
         self.ahead_mut().floor = 0;

@@ -3,6 +3,7 @@
 use super::processes::Processes;
 use crate::routes::{Hop, Routed, Routes};
 use link::{Link, Packet};
+use std::collections::BTreeSet;
 
 /// No link, no process, no bound.
 pub const NONE: u32 = u32::MAX;
@@ -16,9 +17,9 @@ const SMALLEST_BYTES: u64 = 40;
 /// Reason for which a network has no horizons.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
-    /// A link decides at the time of a packet, or may change.
-    LinkNotPrecomputed(u32),
-    /// A link to several hosts is so fast that two packets may pass it at one ns.
+    /// A link is a hold buffer, or takes packets in batches.
+    LinkOfOtherKind(u32),
+    /// A link that never changes, to several hosts is so fast that two packets may pass it at one ns.
     LinkTooFast(u32),
     /// Packets may change their path.
     PathsDiverge,
@@ -77,6 +78,15 @@ pub struct Plan {
     pub lookahead: u64,
     /// Least time from a merged link's entry to a process.
     pub from_merged: u64,
+    /// By link: it decides at the time of a packet, or may change.
+    pub is_late: Vec<bool>,
+    /// By link: it is such a link, and hosts may answer at once to several of its packets of one time, in an order that
+    /// matters: it leads to several places, or a process to which it leads sends into it.
+    pub counts_ties: Vec<bool>,
+    /// There is such a link.
+    pub has_late: bool,
+    /// By link: least delay.
+    pub delays: Vec<u64>,
 }
 
 impl Plan {
@@ -87,7 +97,8 @@ impl Plan {
         fused: impl Fn(u32, u32) -> bool,
         processes: &Processes,
     ) -> Result<Plan, Unfit> {
-        let delays = fixed_delays(links)?;
+        let delays = least_delays(links, processes)?;
+        let is_late: Vec<bool> = links.iter().map(|link| !link.is_precomputed()).collect();
         if routes.has_alternates() {
             return Err(Unfit::PathsDiverge);
         }
@@ -104,10 +115,15 @@ impl Plan {
                 ([], Senders::Several) => Place::Merged,
                 ([], _) => Place::Direct,
                 (&[from], Senders::None) if fused(from, link) => Place::Fused,
+                // A late link delivers by events, which then pass such a link at once.
+                (&[from], Senders::None) if is_late[from as usize] => Place::Fused,
                 _ => Place::Merged,
             })
             .collect();
-        check_waits(&walks, &places)?;
+        for (place, _) in places.iter_mut().zip(&is_late).filter(|(_, &is_late)| is_late) {
+            *place = Place::Merged;
+        }
+        check_waits(&walks, &places, &is_late)?;
         let drops_nothing = |from: u32, link: usize| drops_nothing(links, from, link as u32);
         for link in 0..links.len() {
             if let (&[from], Place::Fused, Next::Host(host)) = (inputs[link].as_slice(), places[link], nexts[link]) {
@@ -145,8 +161,16 @@ impl Plan {
             let to_hosts = last_links.iter().filter(|&&link| link != NONE).map(|&link| link as usize);
             to_hosts.map(|link| of[link].saturating_sub(slack).saturating_add(delays[link])).min().unwrap_or(u64::MAX)
         };
-        let (lookahead, from_merged) = (least(&entry), least(&since_merged));
-        if lookahead == 0 || from_merged == 0 {
+        let sends: BTreeSet<_> = walks.iter().map(|walk| (walk.links[0], walk.sender)).collect();
+        let mut counts_ties: Vec<bool> =
+            (is_late.iter().zip(&nexts)).map(|(&is_late, &next)| is_late && next == Next::Mixed).collect();
+        for (&link, process) in last_links.iter().zip(&processes.of_host).filter(|(&link, _)| link != NONE) {
+            counts_ties[link as usize] |= is_late[link as usize] && sends.contains(&(link, *process));
+        }
+        let has_late = is_late.contains(&true);
+        // Late links have handed over nothing that they deliver later.
+        let (lookahead, from_merged) = (least(&entry), if has_late { 0 } else { least(&since_merged) });
+        if lookahead == 0 || (from_merged == 0 && !has_late) {
             return Err(Unfit::NoLookahead);
         }
         let is_merged = |&link: &u32| places[link as usize] == Place::Merged;
@@ -160,7 +184,20 @@ impl Plan {
             Hop::Host(_) | Hop::Redirect(_) => NONE,
         };
         let lasts = routes.hops().map(last_at).collect();
-        Ok(Plan { is_careful, lasts, nexts, places, merged, last_links, lookahead, from_merged })
+        Ok(Plan {
+            is_careful,
+            lasts,
+            nexts,
+            places,
+            merged,
+            last_links,
+            lookahead,
+            from_merged,
+            is_late,
+            counts_ties,
+            has_late,
+            delays,
+        })
     }
 }
 
@@ -219,10 +256,10 @@ impl Topology {
 }
 
 /// Checks that each link hands on all its packets ahead of time, or none: else one may wait behind another.
-fn check_waits(walks: &[Walk], places: &[Place]) -> Result<(), Unfit> {
+fn check_waits(walks: &[Walk], places: &[Place], is_late: &[bool]) -> Result<(), Unfit> {
     let mut hands_on: Vec<Option<bool>> = vec![None; places.len()];
     for walk in walks {
-        for (position, &link) in walk.links.iter().enumerate() {
+        for (position, &link) in walk.links.iter().enumerate().filter(|(_, &link)| !is_late[link as usize]) {
             let next = walk.links.get(position + 1);
             let ahead = next.is_some_and(|&next| places[next as usize] == Place::Fused);
             if *hands_on[link as usize].get_or_insert(ahead) != ahead {
@@ -270,12 +307,17 @@ fn walks(routes: &Routes, processes: &Processes) -> Result<Vec<Walk>, Unfit> {
     Ok(walks)
 }
 
-/// The delay of each link, all of which are precomputed.
-fn fixed_delays<P: Packet>(links: &[Link<P>]) -> Result<Vec<u64>, Unfit> {
+/// The least delay of each link.
+fn least_delays<P: Packet>(links: &[Link<P>], processes: &Processes) -> Result<Vec<u64>, Unfit> {
     let mut delays = vec![];
     for (number, link) in (0..).zip(links) {
-        let Link::Precomputed(link) = link else { return Err(Unfit::LinkNotPrecomputed(number)) };
+        if matches!(link, Link::HoldBuffer(_) | Link::Batched(_)) {
+            return Err(Unfit::LinkOfOtherKind(number));
+        }
         delays.push(link.delay().0);
+    }
+    for &(link, delay) in &processes.later_delays {
+        delays[link as usize] = delay.0.min(delays[link as usize]);
     }
     Ok(delays)
 }

@@ -1,5 +1,7 @@
 //! Logical processes: who of the hosts and timers shares state without delay.
 
+use units::Span;
+
 /// The part of a timer's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimerScope {
@@ -23,6 +25,9 @@ pub struct Processes {
     pub of_timer: Vec<TimerScope>,
     /// First hop of each route, and the process that sends over it.
     pub senders: Vec<(u32, u32)>,
+    /// Delays that links are given later ([`crate::Network::change_link`]): no delay is ever less than a link's first one
+    /// and these.
+    pub later_delays: Vec<(u32, Span)>,
 }
 
 impl Processes {

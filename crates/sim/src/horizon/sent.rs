@@ -10,8 +10,10 @@ pub(super) struct Burst<P> {
     pub at: u64,
     /// The link into which they go.
     pub link: u32,
-    /// As [`Arrival::cause`].
+    /// Source of the event that sends them.
     pub cause: u32,
+    /// Number of that event among those of its source at that time.
+    pub nth: u32,
     pub count: u32,
     pub first: P,
 }
@@ -29,8 +31,8 @@ impl<P: Train> Burst<P> {
     }
 
     pub fn arrive(&self, arrivals: &mut Arrivals<P>) {
-        let (at, cause) = (self.at, self.cause);
-        self.packets().for_each(|packet| arrivals.push(Arrival { at, cause, from_link: false, packet }));
+        let (at, order) = (self.at, (self.cause, self.nth));
+        self.packets().for_each(|packet| arrivals.push(Arrival::sent(at, order, packet)));
     }
 
     #[inline]
@@ -43,6 +45,7 @@ impl<P: Train> Burst<P> {
 pub struct Departures<'a, P> {
     pub(super) link: u32,
     pub(super) cause: u32,
+    pub(super) nth: u32,
     pub(super) bursts: &'a mut Vec<Burst<P>>,
 }
 
@@ -50,7 +53,7 @@ impl<P> Departures<'_, P> {
     /// The host sends `count` packets from `first` on at `at`.
     #[inline(always)]
     pub fn send(&mut self, at: Time, first: P, count: u32) {
-        self.bursts.push(Burst { at: at.0, link: self.link, cause: self.cause, count, first });
+        self.bursts.push(Burst { at: at.0, link: self.link, cause: self.cause, nth: self.nth, count, first });
     }
 }
 

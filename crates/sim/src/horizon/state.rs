@@ -2,6 +2,7 @@
 
 use super::arrivals::{Arrivals, Inbox};
 use super::buckets::Buckets;
+use super::late::Late;
 use super::plan::Plan;
 use super::process::Process;
 use super::processes::TimerScope;
@@ -9,6 +10,7 @@ use super::sent::Sent;
 use crate::events::EventQueue;
 use link::DropReason;
 use std::cmp::Reverse;
+use units::Span;
 
 /// State of a network with horizons. While packets are here, none waits at a link's end for its event.
 pub(crate) struct Horizons<P> {
@@ -34,6 +36,8 @@ pub(crate) struct Horizons<P> {
     pub(super) buckets: Buckets<P>,
     /// By merged link: packets on their way to it.
     pub(super) arrivals: Vec<Arrivals<P>>,
+    /// By link: state of those that decide late.
+    pub(super) late: Vec<Late>,
     /// By process: when its next timer is due, as far as it is not running.
     pub(super) wake: EventQueue,
     /// Processes with packets on their way to them.
@@ -56,6 +60,8 @@ pub(crate) struct Horizons<P> {
     pub(super) step: u64,
     /// Source of the event that happens, or of a later one of the same time that led to it.
     pub(super) cause: u32,
+    /// Number of that event among those of its source at that time ([`super::ties`]).
+    pub(super) nth: u32,
     /// Time of the latest timer of the process whose turn it is, and the largest source of those at that time.
     pub(super) fired: (u64, u32),
     /// Source of a timer of all that fires now.
@@ -71,10 +77,26 @@ pub(super) const NOBODY: u32 = u32::MAX;
 pub(super) const PLANNED: &str = "horizons are planned before they are used";
 
 impl<P> Horizons<P> {
-    /// Time, link and number of `host` for the first packet that comes to it before `horizon`.
-    pub(super) fn head(&self, host: u32, horizon: u64) -> Option<Reverse<(u64, u32, u32)>> {
-        let &(at, _) = self.inboxes[host as usize].queue.front()?;
-        (at < horizon).then(|| Reverse((at, self.plan.last_links[host as usize], host)))
+    /// Time, link, number among that link's packets at the time, and `host` for the first packet that comes to it before
+    /// `horizon`.
+    pub(super) fn head(&self, host: u32, horizon: u64) -> Option<Reverse<(u64, u32, u32, u32)>> {
+        let inbox = &self.inboxes[host as usize];
+        let &(at, _) = inbox.queue.front()?;
+        let nth = inbox.ties.as_ref().map_or(0, |ties| if at < ties.first() { 0 } else { ties.peek(at) });
+        (at < horizon).then(|| Reverse((at, self.plan.last_links[host as usize], nth, host)))
+    }
+
+    /// The packet of `host` that is handled now came at `at`: its number among its link's at that time.
+    pub(super) fn take_tie(&mut self, host: u32, at: u64) -> u32 {
+        match &mut self.inboxes[host as usize].ties {
+            Some(ties) if at >= ties.first() => ties.take(at),
+            _ => 0,
+        }
+    }
+
+    /// Returns true if `delay` is one that `link` may be given.
+    pub(crate) fn allows_delay(&self, link: u32, delay: Span) -> bool {
+        delay.0 >= self.plan.delays[link as usize]
     }
 
     /// `process` has a packet on its way to it.

@@ -1,6 +1,7 @@
 //! Packets and timers from the queue of events to horizons, and back.
 
 use super::arrival::Arrival;
+use super::late::Late;
 use super::plan::Place;
 use super::processes::TimerScope;
 use super::state::PLANNED;
@@ -16,7 +17,11 @@ impl<P: Packet + Routed + Train> Network<P> {
         let Network { links, routes, horizons, queue, early, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
         for (number, link) in (0..).zip(links.iter_mut()) {
-            let Link::Precomputed(link) = link else { unreachable!("a plan is for precomputed links") };
+            let Link::Precomputed(link) = link else {
+                state.late[number as usize] = Late::new(queue.due(*early + number));
+                queue.schedule(*early + number, Time::NEVER);
+                continue;
+            };
             let fused = |packet: &P| match routes.at(packet.hop() + 1) {
                 Hop::Link(next) => !matches!(state.plan.places[next as usize], Place::Merged),
                 _ => false,
@@ -32,7 +37,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                         state.activate(state.of_host[host as usize]);
                     }
                     Hop::Link(next) => {
-                        let arrival = Arrival { at: at.0, cause: *early + number, from_link: true, packet };
+                        let arrival = Arrival::delivered(at.0, (*early + number, 0), packet);
                         state.arrivals[next as usize].push(arrival);
                     }
                     Hop::Redirect(_) => unreachable!("a plan is for routes of one path"),
@@ -57,7 +62,8 @@ impl<P: Packet + Routed + Train> Network<P> {
             state.wake.schedule(number, Time(process.due));
         }
         // An event at the present may still have to happen.
-        (state.reached, state.ready) = (now, now.saturating_add(1));
+        let late = u64::from(!state.plan.has_late);
+        (state.reached, state.ready) = (now, now.saturating_add(late));
         self.is_ahead = true;
     }
 
@@ -70,6 +76,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             debug_assert!(inbox.before == 0, "packets pass last links before");
             left.extend(inbox.queue.drain(..));
             inbox.queue.shrink_to_fit();
+            inbox.ties = None;
         }
         for arrivals in &mut state.arrivals {
             left.extend(arrivals.take().map(|arrival| (arrival.at, arrival.packet)));
@@ -78,12 +85,14 @@ impl<P: Packet + Routed + Train> Network<P> {
         left.sort_by_key(|packet| packet.0);
         for (at, packet) in left {
             let Hop::Link(number) = routes.at(packet.hop()) else { unreachable!("a packet is on a link") };
-            if let Link::Precomputed(link) = &mut links[number as usize] {
-                link.deliver_at(Time(at), packet);
+            match &mut links[number as usize] {
+                Link::Precomputed(link) => link.deliver_at(Time(at), packet),
+                _ => unreachable!("nothing is on its way from a late link"),
             }
         }
         for (number, link) in (0..).zip(links.iter()) {
-            queue.schedule(*early + number, link.poll_timeout());
+            let due = if link.is_precomputed() { link.poll_timeout() } else { Time(state.late[number as usize].due) };
+            queue.schedule(*early + number, due);
         }
         for timer in 0..self.ahead().scopes.len() as u32 {
             let source = self.timer_source(timer);

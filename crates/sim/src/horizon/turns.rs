@@ -111,12 +111,20 @@ impl<P: Packet + Routed + Train> Network<P> {
                 self.fire_next(hosts, process);
                 continue;
             }
-            let bound = horizon.min(due.saturating_add(1));
-            let count = count_before(piece, bound);
+            let mut bound = horizon.min(due.saturating_add(1));
+            let tie = state.inboxes[host as usize].ties.as_mut().map_or(u64::MAX, |ties| ties.first());
+            let count = if first < tie {
+                bound = bound.min(tie);
+                count_before(piece, bound)
+            } else {
+                state.nth = state.take_tie(host, first);
+                1
+            };
             let cause = self.early + link;
             self.ahead_mut().cause = cause;
             let handled = hosts.handle_packets(host, &piece[..count], self);
             self.events += handled as u64;
+            self.ahead_mut().nth = 0;
             inbox.drain(..handled);
         }
         let left = &mut self.ahead_mut().inboxes[host as usize].queue;
@@ -132,7 +140,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
         // The first packet of each host; what is sent meanwhile comes behind the horizon.
         let state = self.ahead();
-        let mut heads: BinaryHeap<Reverse<(u64, u32, u32)>> = BinaryHeap::new();
+        let mut heads: BinaryHeap<Reverse<(u64, u32, u32, u32)>> = BinaryHeap::new();
         for &host in &state.processes[process as usize].hosts {
             heads.extend(state.head(host, horizon));
         }
@@ -147,11 +155,14 @@ impl<P: Packet + Routed + Train> Network<P> {
                 self.fire_next(hosts, process);
                 continue;
             }
-            let Some(Reverse((at, link, host))) = heads.pop() else { return };
+            let Some(Reverse((at, link, nth, host))) = heads.pop() else { return };
             let Some((_, packet)) = state.inboxes[host as usize].queue.pop_front() else { return };
+            state.take_tie(host, at);
             heads.extend(state.head(host, horizon));
+            state.nth = nth;
             self.events += 1;
             self.arrive(hosts, (at, link), host, packet);
+            self.ahead_mut().nth = 0;
         }
     }
 

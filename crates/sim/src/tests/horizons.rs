@@ -1,8 +1,10 @@
 //! Horizons give what single events give, whatever the hosts do with what comes to them.
 
-use super::{drop_tail, Probe};
+use super::{change, drop_tail, Change, Probe};
 use crate::{Hosts, Network, Processes, Progress, Routes, TimerScope, Train, Unfit};
-use link::{DropReason, Link, LinkConfig, LossModel, Pacers, QueueConfig, Stats};
+use link::{
+    DropReason, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, PolicerConfig, QueueConfig, Stats,
+};
 use proptest::prelude::*;
 use units::{Rate, Span, Time};
 
@@ -28,6 +30,8 @@ struct Case {
     processes: u32,
     /// First times of timers of all that go before packets.
     early: Vec<u64>,
+    /// Times at which links change, by more such timers.
+    changes: Vec<(u64, usize, Change)>,
     /// Process and first time of its timers.
     timers: Vec<(u32, u64)>,
     /// Times at which counters and queues are read, by timers after all others; at some of them somebody sends.
@@ -111,7 +115,7 @@ impl Script<'_> {
             random = mix(random, 1);
             random % bound
         };
-        let Case { routes, timers, early, grain, is_aligned, .. } = self.case;
+        let Case { routes, timers, early, changes, grain, is_aligned, .. } = self.case;
         for _ in 0..draw(3) {
             let own: Vec<_> = (0..routes.len()).filter(|&route| routes[route].2 == process).collect();
             if draw(3) > 0 && !own.is_empty() {
@@ -132,7 +136,7 @@ impl Script<'_> {
                 if own.is_empty() {
                     continue;
                 }
-                let timer = (early.len() + own[draw(own.len() as u64) as usize]) as u32;
+                let timer = (early.len() + changes.len() + own[draw(own.len() as u64) as usize]) as u32;
                 let wait = [0, 0, 1, draw(5), draw(40), draw(40)][draw(6) as usize] * grain;
                 net.set_timer(timer, if draw(9) == 0 { Time::NEVER } else { now + Span(wait) });
             }
@@ -146,12 +150,16 @@ impl Hosts<Probe> for Script<'_> {
     }
 
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Probe>) {
-        let Case { early, timers, samples, processes, .. } = self.case;
+        let Case { early, changes, timers, samples, processes, .. } = self.case;
         let mut index = timer as usize;
         if index < early.len() {
             return self.see(now, timer % processes, EARLY, 0, net);
         }
         index -= early.len();
+        if let Some(&(_, link, change)) = changes.get(index) {
+            return net.change_link(link as u32, |link| change.apply(now, link)).expect("such links are variable");
+        }
+        index -= changes.len();
         if let Some(&(process, _)) = timers.get(index) {
             return self.see(now, process, TIMER + timer, 0, net);
         }
@@ -185,25 +193,39 @@ enum Engine {
 fn run(case: &Case, engine: Engine) -> Result<Outcome, Unfit> {
     let mut routes = Routes::default();
     let firsts: Vec<_> = case.routes.iter().map(|(links, host, _)| routes.add(links, *host).0).collect();
-    let links = case.links.iter().enumerate().map(|(index, config)| Link::fixed(config, index as u64)).collect();
+    let links = case.links.iter().enumerate().map(|(index, config)| {
+        let changes = case.changes.iter().any(|&(_, link, _)| link == index);
+        if changes {
+            Link::variable(config, index as u64)
+        } else {
+            Link::fixed(config, index as u64)
+        }
+    });
+    let early = case.early.len() + case.changes.len();
     let times: Vec<_> = (case.early.iter().copied())
+        .chain(case.changes.iter().map(|change| change.0))
         .chain(case.timers.iter().map(|timer| timer.1))
         .chain(case.samples.iter().map(|sample| sample.0))
         .chain(case.stop)
         .collect();
-    let mut net = Network::new(links, Pacers::default(), routes, times.len(), case.early.len());
+    let mut net = Network::new(links.collect(), Pacers::default(), routes, times.len(), early);
     for (timer, &time) in (0..).zip(&times) {
         net.set_timer(timer, Time(time));
     }
     let mut of_timer = vec![TimerScope::All; times.len()];
-    for (scope, timer) in of_timer[case.early.len()..].iter_mut().zip(&case.timers) {
+    for (scope, timer) in of_timer[early..].iter_mut().zip(&case.timers) {
         *scope = TimerScope::Process(timer.0);
     }
     if case.stop.is_some() {
         of_timer[times.len() - 1] = TimerScope::AllAndEnds;
     }
     let senders = firsts.iter().copied().zip(case.routes.iter().map(|route| route.2)).collect();
-    let processes = Processes { of_host: case.process_of.clone(), of_timer, senders };
+    let later_delays = case.changes.iter().filter_map(|&(_, link, change)| match change {
+        Change::Delay(delay) => Some((link as u32, Span(delay))),
+        _ => None,
+    });
+    let later_delays = later_delays.collect();
+    let processes = Processes { of_host: case.process_of.clone(), of_timer, senders, later_delays };
     net.plan_horizons(processes)?;
     let mut script = Script {
         case,
@@ -253,6 +275,52 @@ fn link_config() -> impl Strategy<Value = LinkConfig> {
     })
 }
 
+/// A queue discipline, jitter or policer of a link that decides late.
+fn late() -> impl Strategy<Value = LinkConfig> {
+    let queue = prop_oneof![
+        3 => Just(None),
+        1 => (1u64..6, any::<bool>()).prop_map(|(min, ecn)| Some(QueueConfig::Red {
+            limit_bytes: 9_000,
+            min_bytes: min * 500,
+            max_bytes: min * 1_500,
+            max_probability_ppm: 300_000,
+            weight_shift: 2,
+            ecn,
+        })),
+        1 => (2u64..20, any::<bool>()).prop_map(|(limit_packets, ecn)| {
+            let (target, interval) = (Span(5_000), Span(20_000));
+            Some(QueueConfig::Codel { limit_packets, target, interval, ecn })
+        }),
+        1 => (2u64..20, any::<bool>()).prop_map(|(limit_packets, ecn)| Some(QueueConfig::FqCodel {
+            limit_packets,
+            flows: 2,
+            quantum_bytes: 1_500,
+            target: Span(5_000),
+            interval: Span(20_000),
+            ecn,
+        })),
+    ];
+    let distribution = prop_oneof![
+        Just(JitterDistribution::Uniform),
+        Just(JitterDistribution::Exponential),
+        Just(JitterDistribution::Normal)
+    ];
+    let jitter = (distribution, prop_oneof![0u64..20, 0u64..20_000], any::<bool>());
+    let policer = (1_000_000u64..2_000_000_000, 1_500u64..9_000);
+    (link_config(), queue, prop::option::of(jitter), prop::option::weighted(0.3, policer)).prop_map(
+        |(config, queue, jitter, policer)| LinkConfig {
+            queue: queue.unwrap_or_else(|| config.queue.clone()),
+            jitter: jitter.map(|(distribution, scale, reordering)| Jitter {
+                distribution,
+                scale: Span(scale),
+                reordering,
+            }),
+            policer: policer.map(|(rate, burst_bytes)| PolicerConfig { rate: Rate(rate), burst_bytes }),
+            ..config
+        },
+    )
+}
+
 /// A route as drawn: which links, to the host of an earlier route where its last link is the same, process.
 type DrawnRoute = (u32, bool, u32, u32);
 
@@ -268,15 +336,26 @@ fn case() -> impl Strategy<Value = Case> {
         prop_oneof![Just(UNBOUNDED), 0u64..200_000],
     );
     let form = (1u32..5, any::<bool>(), prop_oneof![Just(1000u64), Just(333), Just(10_000)], any::<bool>());
-    (prop::collection::vec(link_config(), 1..8), prop::collection::vec(route, 1..8), form, times).prop_map(built)
+    // Half of the networks have links that decide late or change.
+    let links = prop_oneof![
+        (prop::collection::vec(link_config(), 1..8), Just(vec![])),
+        (
+            prop::collection::vec(prop_oneof![2 => link_config().boxed(), 1 => late().boxed()], 1..8),
+            prop::collection::vec((time(), any::<usize>(), change()), 0..4),
+        ),
+    ];
+    (links, prop::collection::vec(route, 1..8), form, times).prop_map(built)
 }
+
+/// Links, and their changes: time, link, change.
+type DrawnLinks = (Vec<LinkConfig>, Vec<(u64, usize, Change)>);
 
 type Times = (Vec<u64>, Vec<(u32, u64)>, Vec<(u64, bool)>, Option<u64>, Vec<u64>, u64);
 
 /// Processes, routes lead down the numbers of links, grain, aligned.
 type Form = (u32, bool, u64, bool);
 
-fn built((mut links, drawn, form, times): (Vec<LinkConfig>, Vec<DrawnRoute>, Form, Times)) -> Case {
+fn built(((mut links, changes), drawn, form, times): (DrawnLinks, Vec<DrawnRoute>, Form, Times)) -> Case {
     let (processes, is_downward, mut grain, is_aligned) = form;
     if is_aligned {
         grain = 1000;
@@ -304,11 +383,13 @@ fn built((mut links, drawn, form, times): (Vec<LinkConfig>, Vec<DrawnRoute>, For
     }
     pauses.iter_mut().for_each(|pause| *pause *= 1000);
     pauses.sort_unstable();
+    let count = links.len();
     Case {
         links,
         routes,
         process_of,
         processes,
+        changes: changes.into_iter().map(|(at, link, change)| (at * 1000, link % count, change)).collect(),
         early: early.into_iter().map(|at| at * 1000).collect(),
         timers: timers.into_iter().map(|(process, at)| (process % processes, at * 1000)).collect(),
         samples: samples.into_iter().map(|(at, sends)| (at * 1000, sends)).collect(),

@@ -1,0 +1,221 @@
+//! Links that decide at the time of a packet, or may change: each is a loop over its own events.
+//!
+//! What comes to such a link before a bound is known, and so all that it does before it. What has left its queue by
+//! then is handed over ahead of its delivery, so that the link's delay is a part of the lookahead; copies are, and the
+//! link itself stays as single events would leave it. No such link gets past a timer of all, which may look at it or
+//! change it: then nothing is on its way ahead of time.
+
+use super::arrival::Arrival;
+use super::plan::{Next, Place};
+use super::state::PLANNED;
+use super::ties::Ties;
+use crate::network::Network;
+use crate::routes::{Hop, Routed, Train};
+use link::{Admission, Link, LinkEvent, Packet};
+use units::growth::reserve;
+use units::Time;
+
+/// State of a link beside itself.
+#[derive(Clone, Copy)]
+pub(super) struct Late {
+    /// Time of its next event, ns.
+    pub due: u64,
+    /// Packets inside that were handed over ahead of their delivery.
+    foreseen: u64,
+    /// Time of the latest packet handed over, and its number at that time.
+    latest: (u64, u32),
+    /// Time of the latest delivery, and the number of those at that time.
+    delivered: (u64, u32),
+}
+
+impl Late {
+    /// Of a link whose next event is due at `due`.
+    pub fn new(due: Time) -> Late {
+        Late { due: due.0, foreseen: 0, latest: (0, 0), delivered: (0, 0) }
+    }
+
+    /// Returns true if `arrival` comes before the next event of the link with `source`. One that the link's own
+    /// delivery led to comes just behind that delivery.
+    #[inline]
+    fn is_before_event<P>(&self, arrival: &Arrival<P>, source: u32) -> bool {
+        let order = (arrival.at, arrival.cause()).cmp(&(self.due, source));
+        order.is_lt() || (order.is_eq() && self.delivered.0 == self.due && arrival.nth() < self.delivered.1)
+    }
+}
+
+impl<P: Packet + Routed + Train> Network<P> {
+    /// All that happens at `link` before `bound`, a time and a source, and what it delivers before `known`.
+    pub(super) fn pass_late(&mut self, link: u32, horizon: u64, bound: (u64, u32), known: u64) {
+        let Network { links, pacers, horizons, early, events, .. } = self;
+        let state = horizons.as_mut().expect(PLANNED);
+        let (late, source) = (&mut state.late[link as usize], *early + link);
+        let arrivals = &mut state.arrivals[link as usize];
+        arrivals.sort(&mut state.buckets);
+        let count = arrivals.list.partition_point(|arrival| (arrival.at, arrival.cause()) < bound);
+        let mut coming = arrivals.list.drain(..count).peekable();
+        let (drops, element) = (&mut state.drops, &mut links[link as usize]);
+        let mut tokens = std::mem::take(&mut state.sent.tokens);
+        let mut happen = |at: u64| {
+            if at < horizon {
+                *events += 1;
+            } else {
+                state.later_events.push(at);
+            }
+        };
+        loop {
+            let due = late.due;
+            if let Some(arrival) = coming.next_if(|next| late.is_before_event(next, source)) {
+                let (at, from_link, mut packet) = (arrival.at, arrival.is_from_link(), arrival.packet);
+                if from_link {
+                    packet.advance();
+                    happen(at);
+                }
+                match element.handle_packet(Time(at), packet, pacers) {
+                    Admission::Queued { next_event: Some(time) } => late.due = time.0,
+                    Admission::Queued { next_event: None } => {}
+                    Admission::Dropped(packet, reason) => drops.push((at, link, packet, reason)),
+                }
+                if from_link && element.has_dropped() {
+                    take_dropped(element, |packet, reason| drops.push((at, link, packet, reason)));
+                }
+            } else if (due, source) < bound {
+                let LinkEvent { delivered, next_event, has_dropped } = element.handle_event(Time(due), pacers);
+                late.due = next_event.0;
+                if has_dropped {
+                    take_dropped(element, |packet, reason| drops.push((due, link, packet, reason)));
+                }
+                if delivered.is_some() {
+                    late.delivered = (due, if due == late.delivered.0 { late.delivered.1 + 1 } else { 1 });
+                }
+                match delivered {
+                    None => happen(due),
+                    Some(_) if late.foreseen > 0 => late.foreseen -= 1,
+                    Some(packet) => tokens.push((due, packet)),
+                }
+            } else {
+                break;
+            }
+        }
+        drop(coming);
+        if late.due < known {
+            let delivered = tokens.len();
+            element.foresee(known, |at, packet| tokens.push((at, *packet)));
+            late.foreseen += (tokens.len() - delivered) as u64;
+        }
+        self.hand_over(link, horizon, &mut tokens);
+        tokens.clear();
+        self.ahead_mut().sent.tokens = tokens;
+    }
+
+    /// What early timers have sent at `time` comes to late links, before the next of these timers fires.
+    pub(super) fn pass_early(&mut self, time: u64) {
+        for index in 0..self.ahead().plan.merged.len() {
+            let (link, _) = self.ahead().plan.merged[index];
+            if self.ahead().plan.is_late[link as usize] {
+                self.pass_late(link, time, (time, self.early), time);
+            }
+        }
+    }
+
+    /// `link` delivers `tokens` at their times.
+    fn hand_over(&mut self, link: u32, horizon: u64, tokens: &mut Vec<(u64, P)>) {
+        if tokens.is_empty() {
+            return;
+        }
+        let state = self.ahead_mut();
+        match state.plan.nexts[link as usize] {
+            _ if state.plan.counts_ties[link as usize] => {
+                for (at, packet) in tokens.drain(..) {
+                    self.hand_to(link, horizon, (at, packet));
+                }
+            }
+            Next::Host(host) => {
+                let queue = &mut state.inboxes[host as usize].queue;
+                reserve(queue, tokens.len());
+                tokens.drain(..).for_each(|token| queue.push_back(token));
+                state.activate(state.of_host[host as usize]);
+            }
+            Next::Link(next) if state.plan.places[next as usize] == Place::Merged => {
+                let cause = self.early + link;
+                let arrivals = &mut self.ahead_mut().arrivals[next as usize];
+                for (at, packet) in tokens.drain(..) {
+                    arrivals.push(Arrival::delivered(at, (cause, 0), packet));
+                }
+            }
+            Next::Link(next) => {
+                for (at, packet) in tokens.iter_mut() {
+                    packet.advance();
+                    self.happen_at(*at, horizon);
+                }
+                self.carry_all(next, tokens);
+            }
+            Next::Mixed => unreachable!("a link to several places counts ties"),
+        }
+    }
+
+    /// `link`, at which the order of packets of one time matters, delivers `packet` at `at`.
+    fn hand_to(&mut self, link: u32, horizon: u64, (at, packet): (u64, P)) {
+        let next = self.routes.at(packet.hop() + 1);
+        let cause = self.early + link;
+        let state = self.ahead_mut();
+        let latest = &mut state.late[link as usize].latest;
+        *latest = (at, if at == latest.0 { latest.1 + 1 } else { 0 });
+        let nth = latest.1;
+        match next {
+            Hop::Host(host) => {
+                let inbox = &mut state.inboxes[host as usize];
+                reserve(&mut inbox.queue, 1);
+                inbox.queue.push_back((at, packet));
+                inbox.ties.get_or_insert_with(Box::<Ties>::default).note(at, nth);
+                state.activate(state.of_host[host as usize]);
+            }
+            Hop::Link(next) if state.plan.places[next as usize] == Place::Merged => {
+                state.arrivals[next as usize].push(Arrival::delivered(at, (cause, nth), packet));
+            }
+            Hop::Link(_) => {
+                self.happen_at(at, horizon);
+                if let Err(refused) = self.hand_on(link, at, packet) {
+                    self.ahead_mut().drops.push((at, refused.link, refused.packet, refused.reason));
+                }
+            }
+            Hop::Redirect(_) => unreachable!("a plan is for routes of one path"),
+        }
+    }
+
+    /// Time of the next event of a late link; None: nothing is inside of any.
+    pub(super) fn late_due(&self) -> Option<u64> {
+        let state = self.ahead();
+        if !state.plan.has_late {
+            return None;
+        }
+        let due_of = |&(link, _): &(u32, u64)| {
+            let due = state.late[link as usize].due;
+            let is_used = due != u64::MAX || self.links[link as usize].packets_inside() > 0;
+            (state.plan.is_late[link as usize] && is_used).then_some(due)
+        };
+        state.plan.merged.iter().filter_map(due_of).min()
+    }
+
+    /// An event happens at `at`, which the record counts then.
+    fn happen_at(&mut self, at: u64, horizon: u64) {
+        if at < horizon {
+            self.events += 1;
+        } else {
+            self.ahead_mut().later_events.push(at);
+        }
+    }
+}
+
+#[cold]
+fn take_dropped<P: Packet>(link: &mut Link<P>, mut report: impl FnMut(P, link::DropReason)) {
+    while let Some((packet, reason)) = link.poll_dropped() {
+        report(packet, reason);
+    }
+}
+
+impl<P> Network<P> {
+    /// `link` has changed: its next event is due at `due`.
+    pub(crate) fn set_due_ahead(&mut self, link: u32, due: Time) {
+        self.ahead_mut().late[link as usize].due = due.0;
+    }
+}
