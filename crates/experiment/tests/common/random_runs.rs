@@ -91,7 +91,8 @@ struct Style {
     rates: Vec<u64>,
     delays: Vec<u64>,
     lossy: u64,
-    odd: u64,
+    /// Share of lines that decide late, and of events that change lines, percent.
+    late: u64,
 }
 
 impl Style {
@@ -110,7 +111,7 @@ impl Style {
             2 => vec![any_delay, 5_000, 0],
             _ => vec![any_delay, any_delay / 7, 1, 20 * MS],
         };
-        Style { rates, delays, lossy: draw.of(&[0, 10, 60]), odd: draw.of(&[0, 0, 0, 0, 15]) }
+        Style { rates, delays, lossy: draw.of(&[0, 10, 60]), late: draw.of(&[0, 0, 15, 60]) }
     }
 
     fn rate(&self, draw: &mut Draw) -> u64 {
@@ -139,18 +140,49 @@ fn link(draw: &mut Draw, name: &str, (from, to): (u64, u64), (rate, delay): (u64
         made["framing"] = json!({"header_bytes": draw.of(&[18, 38]), "min_frame_bytes": draw.of(&[0, 64]),
                                  "gap_bytes": draw.of(&[0, 20])});
     }
-    if draw.percent(style.odd) {
-        // A link with a state at the time of each packet: no horizons.
-        match draw.below(3) {
-            0 => made["jitter"] = json!({"distribution": "uniform", "scale_ns": draw.below(MS), "reordering": true}),
-            1 => made["policer"] = json!({"rate_bps": rate / 2 + 1, "burst_bytes": 30_000}),
-            _ => {
-                made["queue"] = json!({"kind": "codel", "limit_packets": 1000, "target_ns": 5 * MS,
-                                       "interval_ns": 100 * MS, "ecn": draw.percent(50)});
-            }
-        }
+    if draw.percent(style.late) {
+        decide_late(draw, &mut made, rate, bytes);
     }
     made
+}
+
+/// Makes `link` decide at the time of each packet.
+fn decide_late(draw: &mut Draw, link: &mut Value, rate: u64, bytes: u64) {
+    match draw.below(6) {
+        0 | 1 => {
+            let kind = draw.of(&["uniform", "normal", "exponential"]);
+            let scale = draw.of(&[0, 1000, MS / 10, MS]);
+            link["jitter"] = json!({"distribution": kind, "scale_ns": scale, "reordering": draw.percent(40)});
+        }
+        2 => link["policer"] = json!({"rate_bps": rate / 2 + 1, "burst_bytes": 30_000}),
+        3 => {
+            let low = bytes / 8 + 1;
+            link["queue"] = json!({"kind": "red", "limit_bytes": bytes, "min_bytes": low, "max_bytes": 4 * low,
+                                   "max_probability_ppm": 100_000, "weight_shift": draw.between(2, 9),
+                                   "ecn": draw.percent(50)});
+        }
+        4 => {
+            link["queue"] = json!({"kind": "codel", "limit_packets": 1000, "target_ns": 5 * MS,
+                                   "interval_ns": 100 * MS, "ecn": draw.percent(50)});
+        }
+        _ => {
+            link["queue"] = json!({"kind": "fq_codel", "limit_packets": draw.between(50, 1000), "flows": 64,
+                                   "quantum_bytes": 1514, "target_ns": 5 * MS, "interval_ns": 100 * MS,
+                                   "ecn": draw.percent(50)});
+        }
+    }
+}
+
+/// A change of one of `links`.
+fn change(draw: &mut Draw, links: &[Value], style: &Style) -> Value {
+    let link = draw.below(links.len() as u64);
+    match draw.below(5) {
+        0 => json!({"kind": "rate", "link": link, "rate_bps": style.rate(draw)}),
+        1 => json!({"kind": "delay", "link": link, "delay_ns": style.delay(draw) + draw.of(&[0, MS])}),
+        2 => json!({"kind": "loss", "link": link, "loss": loss(draw)}),
+        3 => json!({"kind": "link_down", "link": link}),
+        _ => json!({"kind": "link_up", "link": link}),
+    }
 }
 
 fn loss(draw: &mut Draw) -> Value {
@@ -428,11 +460,11 @@ fn random_value(seed: u64) -> Value {
     let mut events = vec![];
     if draw.percent(40) {
         for _ in 0..draw.between(1, 4) {
-            let action = if !background.is_empty() && !draw.percent(style.odd) {
+            let action = if !background.is_empty() && !draw.percent(style.late) {
                 let kind = draw.of(&["background_on", "background_off"]);
                 json!({"kind": kind, "source": draw.below(background.len() as u64)})
-            } else if draw.percent(style.odd) {
-                json!({"kind": "rate", "link": draw.below(net.links.len() as u64), "rate_bps": 5_000_000})
+            } else if draw.percent(style.late) {
+                change(draw, &net.links, &style)
             } else {
                 continue;
             };
