@@ -7,8 +7,7 @@
 
 use super::arrival::Arrival;
 use super::plan::{Next, Place};
-use super::state::PLANNED;
-use super::ties::Ties;
+use super::state::{Horizons, PLANNED};
 use crate::network::Network;
 use crate::routes::{Hop, Routed, Train};
 use link::{Admission, Link, LinkEvent, Packet};
@@ -153,32 +152,14 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
     }
 
-    /// `link`, at which the order of packets of one time matters, delivers `packet` at `at`.
+    /// `link`, which leads to several places or back to itself, delivers `packet` at `at`.
     fn hand_to(&mut self, link: u32, horizon: u64, (at, packet): (u64, P)) {
-        let next = self.routes.at(packet.hop() + 1);
-        let cause = self.early + link;
-        let state = self.ahead_mut();
-        let latest = &mut state.late[link as usize].latest;
-        *latest = (at, if at == latest.0 { latest.1 + 1 } else { 0 });
-        let nth = latest.1;
-        match next {
-            Hop::Host(host) => {
-                let inbox = &mut state.inboxes[host as usize];
-                reserve(&mut inbox.queue, 1);
-                inbox.queue.push_back((at, packet));
-                inbox.ties.get_or_insert_with(Box::<Ties>::default).note(at, nth);
-                state.activate(state.of_host[host as usize]);
-            }
-            Hop::Link(next) if state.plan.places[next as usize] == Place::Merged => {
-                state.arrivals[next as usize].push(Arrival::delivered(at, (cause, nth), packet));
-            }
-            Hop::Link(_) => {
-                self.happen_at(at, horizon);
-                if let Err(refused) = self.hand_on(link, at, packet) {
-                    self.ahead_mut().drops.push((at, refused.link, refused.packet, refused.reason));
-                }
-            }
-            Hop::Redirect(_) => unreachable!("a plan is for routes of one path"),
+        match self.routes.at(packet.hop() + 1) {
+            Hop::Link(next) if self.ahead().plan.places[next as usize] != Place::Merged => self.happen_at(at, horizon),
+            _ => {}
+        }
+        if let Err(refused) = self.hand_on(link, at, packet) {
+            self.ahead_mut().drops.push((at, refused.link, refused.packet, refused.reason));
         }
     }
 
@@ -210,6 +191,28 @@ impl<P: Packet + Routed + Train> Network<P> {
 fn take_dropped<P: Packet>(link: &mut Link<P>, mut report: impl FnMut(P, link::DropReason)) {
     while let Some((packet, reason)) = link.poll_dropped() {
         report(packet, reason);
+    }
+}
+
+impl<P> Horizons<P> {
+    /// `link` hands over a packet at `at`: the packet's number among the link's at that time, where that matters.
+    #[inline]
+    pub(super) fn number_of(&mut self, link: u32, at: u64) -> u32 {
+        if !self.plan.counts_ties[link as usize] {
+            return 0;
+        }
+        let latest = &mut self.late[link as usize].latest;
+        *latest = (at, if at == latest.0 { latest.1 + 1 } else { 0 });
+        latest.1
+    }
+
+    /// The same, of a packet that goes to `host`.
+    #[inline]
+    pub(super) fn note_tie(&mut self, link: u32, host: u32, at: u64) {
+        if self.plan.counts_ties[link as usize] {
+            let nth = self.number_of(link, at);
+            self.inboxes[host as usize].ties.get_or_insert_with(Box::default).note(at, nth);
+        }
     }
 }
 

@@ -266,11 +266,13 @@ impl<P: Packet + Routed + Train> Network<P> {
                 Hop::Host(host) => {
                     reserve(&mut state.inboxes[host as usize].queue, 1);
                     state.inboxes[host as usize].queue.push_back((at, packet));
+                    state.note_tie(link, host, at);
                     state.activate(state.of_host[host as usize]);
                     return Ok(());
                 }
                 Hop::Link(next) if state.plan.places[next as usize] == Place::Merged => {
-                    state.arrivals[next as usize].push(Arrival::delivered(at, (*early + link, 0), packet));
+                    let order = (*early + link, state.number_of(link, at));
+                    state.arrivals[next as usize].push(Arrival::delivered(at, order, packet));
                     return Ok(());
                 }
                 Hop::Link(_) if at > end => {

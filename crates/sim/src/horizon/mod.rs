@@ -33,7 +33,6 @@ use crate::network::{Hosts, Network, Progress};
 use crate::routes::{Hop, Routed, Train};
 use arrivals::{Arrivals, Inbox};
 use buckets::Buckets;
-use late::Late;
 use link::Packet;
 use plan::Plan;
 use process::Process;
@@ -94,7 +93,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             arrivals: plan.places.iter().map(|_| Arrivals::default()).collect(),
             sent: Sent::default(),
             buckets: Buckets::default(),
-            late: plan.places.iter().map(|_| Late::new(Time::NEVER)).collect(),
+            late: plan.late_states(),
             plan,
             alone: of_process.iter().map(Process::alone).collect(),
             processes: of_process,

@@ -1,9 +1,11 @@
 //! The static part of horizons: kinds of links, their order, and the lookahead.
 
+use super::late::Late;
 use super::processes::Processes;
 use crate::routes::{Hop, Routed, Routes};
 use link::{Link, Packet};
 use std::collections::BTreeSet;
+use units::Time;
 
 /// No link, no process, no bound.
 pub const NONE: u32 = u32::MAX;
@@ -19,8 +21,6 @@ const SMALLEST_BYTES: u64 = 40;
 pub enum Unfit {
     /// A link is a hold buffer, or takes packets in batches.
     LinkOfOtherKind(u32),
-    /// A link that never changes, to several hosts is so fast that two packets may pass it at one ns.
-    LinkTooFast(u32),
     /// Packets may change their path.
     PathsDiverge,
     /// Packets come to a host over several links.
@@ -80,8 +80,8 @@ pub struct Plan {
     pub from_merged: u64,
     /// By link: it decides at the time of a packet, or may change.
     pub is_late: Vec<bool>,
-    /// By link: it is such a link, and hosts may answer at once to several of its packets of one time, in an order that
-    /// matters: it leads to several places, or a process to which it leads sends into it.
+    /// By link: it may deliver several packets in one ns, and hosts may answer at once in an order that matters: it leads
+    /// to several places, or a process to which it leads sends into it.
     pub counts_ties: Vec<bool>,
     /// There is such a link.
     pub has_late: bool,
@@ -106,9 +106,6 @@ impl Plan {
         let Topology { nexts, last_links, senders, inputs } =
             Topology::new(links.len(), processes.of_host.len(), &walks)?;
         let is_fast = |link: &Link<P>| matches!(link, Link::Precomputed(link) if link.rate().0 > MAX_RATE_BPS);
-        if let Some(link) = (0..links.len()).find(|&link| nexts[link] == Next::Mixed && is_fast(&links[link])) {
-            return Err(Unfit::LinkTooFast(link as u32));
-        }
         let mut places: Vec<Place> = (0..)
             .zip(&inputs)
             .map(|(link, of)| match (of.as_slice(), senders[link as usize]) {
@@ -162,10 +159,11 @@ impl Plan {
             to_hosts.map(|link| of[link].saturating_sub(slack).saturating_add(delays[link])).min().unwrap_or(u64::MAX)
         };
         let sends: BTreeSet<_> = walks.iter().map(|walk| (walk.links[0], walk.sender)).collect();
+        let has_ties = |link: usize| is_late[link] || is_fast(&links[link]);
         let mut counts_ties: Vec<bool> =
-            (is_late.iter().zip(&nexts)).map(|(&is_late, &next)| is_late && next == Next::Mixed).collect();
+            (0..links.len()).map(|link| has_ties(link) && nexts[link] == Next::Mixed).collect();
         for (&link, process) in last_links.iter().zip(&processes.of_host).filter(|(&link, _)| link != NONE) {
-            counts_ties[link as usize] |= is_late[link as usize] && sends.contains(&(link, *process));
+            counts_ties[link as usize] |= has_ties(link as usize) && sends.contains(&(link, *process));
         }
         let has_late = is_late.contains(&true);
         // Late links have handed over nothing that they deliver later.
@@ -198,6 +196,12 @@ impl Plan {
             has_late,
             delays,
         })
+    }
+
+    /// By link: its state beside itself, where links have one.
+    pub fn late_states(&self) -> Vec<Late> {
+        let links = if self.has_late || self.counts_ties.contains(&true) { self.places.len() } else { 0 };
+        vec![Late::new(Time::NEVER); links]
     }
 }
 

@@ -1,7 +1,6 @@
 //! Packets and timers from the queue of events to horizons, and back.
 
 use super::arrival::Arrival;
-use super::late::Late;
 use super::plan::Place;
 use super::processes::TimerScope;
 use super::state::PLANNED;
@@ -16,9 +15,10 @@ impl<P: Packet + Routed + Train> Network<P> {
         let now = self.now.0;
         let Network { links, routes, horizons, queue, early, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
+        state.late = state.plan.late_states();
         for (number, link) in (0..).zip(links.iter_mut()) {
             let Link::Precomputed(link) = link else {
-                state.late[number as usize] = Late::new(queue.due(*early + number));
+                state.late[number as usize].due = queue.due(*early + number).0;
                 queue.schedule(*early + number, Time::NEVER);
                 continue;
             };
@@ -34,10 +34,12 @@ impl<P: Packet + Routed + Train> Network<P> {
                 match routes.at(packet.hop() + 1) {
                     Hop::Host(host) => {
                         state.inboxes[host as usize].queue.push_back((at.0, packet));
+                        state.note_tie(number, host, at.0);
                         state.activate(state.of_host[host as usize]);
                     }
                     Hop::Link(next) => {
-                        let arrival = Arrival::delivered(at.0, (*early + number, 0), packet);
+                        let order = (*early + number, state.number_of(number, at.0));
+                        let arrival = Arrival::delivered(at.0, order, packet);
                         state.arrivals[next as usize].push(arrival);
                     }
                     Hop::Redirect(_) => unreachable!("a plan is for routes of one path"),
@@ -71,19 +73,21 @@ impl<P: Packet + Routed + Train> Network<P> {
     pub(super) fn unload(&mut self) {
         let Network { links, horizons, queue, early, routes, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
-        let mut left: Vec<(u64, P)> = vec![];
+        let mut left: Vec<(u64, u32, P)> = vec![];
         for inbox in &mut state.inboxes {
             debug_assert!(inbox.before == 0, "packets pass last links before");
-            left.extend(inbox.queue.drain(..));
+            let ties = &mut inbox.ties;
+            let mut nth = |at| ties.as_mut().filter(|ties| at >= ties.first()).map_or(0, |ties| ties.take(at));
+            left.extend(inbox.queue.drain(..).map(|(at, packet)| (at, nth(at), packet)));
             inbox.queue.shrink_to_fit();
             inbox.ties = None;
         }
         for arrivals in &mut state.arrivals {
-            left.extend(arrivals.take().map(|arrival| (arrival.at, arrival.packet)));
+            left.extend(arrivals.take().map(|arrival| (arrival.at, arrival.nth(), arrival.packet)));
         }
-        // Packets of one link come at different times, and those of different links do not mix.
-        left.sort_by_key(|packet| packet.0);
-        for (at, packet) in left {
+        // Those of different links do not mix.
+        left.sort_by_key(|&(at, nth, _)| (at, nth));
+        for (at, _, packet) in left {
             let Hop::Link(number) = routes.at(packet.hop()) else { unreachable!("a packet is on a link") };
             match &mut links[number as usize] {
                 Link::Precomputed(link) => link.deliver_at(Time(at), packet),

@@ -266,7 +266,12 @@ fn link_config() -> impl Strategy<Value = LinkConfig> {
         1 => (2u64..20).prop_map(|n| LossModel::EveryNth { n }),
         1 => Just(LossModel::Independent { probability_e12: 100_000_000_000 }),
     ];
-    let rate = prop_oneof![Just(1_000_000_000u64), Just(100_000_000_000), 100_000_000u64..20_000_000_000];
+    let rate = prop_oneof![
+        2 => Just(1_000_000_000u64),
+        2 => Just(100_000_000_000),
+        2 => 100_000_000u64..20_000_000_000,
+        1 => Just(1 << 42),
+    ];
     let delay = prop_oneof![Just(0u64), Just(10_000), 0u64..20_000];
     let limits = (prop::option::of(1u64..10), prop::option::of(2_000u64..9_000));
     (rate, delay, limits, loss).prop_map(|(rate, delay, (limit_packets, limit_bytes), loss)| LinkConfig {
