@@ -23,6 +23,6 @@ mod routes;
 mod tests;
 
 pub use events::EventQueue;
-pub use horizon::{Departures, Processes, TimerScope, Unfit};
+pub use horizon::{Departures, Processes, Shards, Team, TimerScope, Unfit};
 pub use network::{FixedLink, Hosts, Network, Progress, SendError};
 pub use routes::{Hop, RouteId, Routed, Routes, Train};

@@ -2,6 +2,7 @@
 
 mod horizons;
 mod moves;
+mod teams;
 
 use crate::{Hosts, Network, RouteId, Routed, Routes};
 use link::{
@@ -11,7 +12,7 @@ use proptest::prelude::*;
 use units::{Rate, Span, Time};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Probe {
+pub struct Probe {
     hop: u32,
     bytes: u32,
     number: u64,

@@ -28,6 +28,19 @@ impl<P> Arrivals<P> {
         self.list.push(arrival);
     }
 
+    /// Puts all into `list`, which is empty.
+    pub fn hand_over(&mut self, list: &mut Vec<Arrival<P>>) {
+        debug_assert!(list.is_empty(), "what was handed over before is taken");
+        std::mem::swap(&mut self.list, list);
+        (self.last, self.is_sorted) = ((0, 0), true);
+    }
+
+    /// Takes what another worker has handed over; leaves the room for it.
+    pub fn add_all(&mut self, list: &mut Vec<Arrival<P>>) {
+        self.list.append(list);
+        self.is_sorted = false;
+    }
+
     /// Takes all.
     pub fn take(&mut self) -> impl Iterator<Item = Arrival<P>> {
         std::mem::take(self).list.into_iter()

@@ -11,7 +11,7 @@ use units::growth::reserve;
 use units::Time;
 
 /// Packets between one that is handed on and that whose inbox is fetched meanwhile.
-const HANDED_ON_SOON: usize = 24;
+pub(super) const HANDED_ON_SOON: usize = 24;
 
 impl<P: Packet + Routed> Network<P> {
     /// A host sends `count` packets from `first` on into `link`.
@@ -144,6 +144,7 @@ impl<P: Packet + Routed + Train> Network<P> {
     /// Passes on all that comes to merged links up to `horizon` and as far ahead of it as everything is known, but not
     /// beyond `ahead`.
     pub(super) fn pass_merged(&mut self, horizon: u64, ahead: u64) {
+        self.exchange_arrivals();
         for index in 0..self.ahead().plan.merged.len() {
             let (link, least) = self.ahead().plan.merged[index];
             let bound = horizon.saturating_add(least).min(ahead);
@@ -154,6 +155,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 self.pass(link, horizon, bound);
             }
         }
+        self.exchange_deliveries();
         let state = self.ahead_mut();
         let from_process = horizon.saturating_add(state.plan.lookahead);
         state.ready = from_process.min(ahead.saturating_add(state.plan.from_merged)).max(state.ready);
@@ -221,7 +223,7 @@ impl<P: Packet + Routed + Train> Network<P> {
 
     /// Fetches the inbox to which `packet` is handed on soon, or, with `next`, its place there.
     #[inline]
-    fn prefetch_inbox(&self, packet: &P, next: bool) {
+    pub(super) fn prefetch_inbox(&self, packet: &P, next: bool) {
         let state = self.ahead();
         let host = match state.plan.lasts[packet.hop() as usize + 1] {
             NONE => return,
@@ -237,12 +239,15 @@ impl<P: Packet + Routed + Train> Network<P> {
 
     /// Leaves `packet`, which comes to its next link at `at`, to the turn of its host, if that link is a last one.
     #[inline]
-    fn leave_to_last(&mut self, at: u64, mut packet: P) -> bool {
+    pub(super) fn leave_to_last(&mut self, at: u64, mut packet: P) -> bool {
         let end = self.horizon.0;
         let state = self.ahead_mut();
         let host = state.plan.lasts[packet.hop() as usize + 1];
         if host == NONE || at > end {
             return false;
+        }
+        if state.keep_for_other(at, packet) {
+            return true;
         }
         packet.advance();
         let inbox = &mut state.inboxes[host as usize];
@@ -264,6 +269,9 @@ impl<P: Packet + Routed + Train> Network<P> {
         loop {
             match routes.at(packet.hop() + 1) {
                 Hop::Host(host) => {
+                    if state.keep_for_other(at, packet) {
+                        return Ok(());
+                    }
                     reserve(&mut state.inboxes[host as usize].queue, 1);
                     state.inboxes[host as usize].queue.push_back((at, packet));
                     state.note_tie(link, host, at);

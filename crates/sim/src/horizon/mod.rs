@@ -13,13 +13,17 @@
 mod arrival;
 mod arrivals;
 mod buckets;
+mod exchange;
 mod late;
 mod links;
+mod part;
 mod plan;
 mod process;
 mod processes;
 mod sent;
+mod shards;
 pub(crate) mod state;
+mod team;
 mod ties;
 mod transfer;
 mod turns;
@@ -27,6 +31,8 @@ mod turns;
 pub use plan::Unfit;
 pub use processes::{Processes, TimerScope};
 pub use sent::Departures;
+pub use shards::Shards;
+pub use team::Team;
 
 use crate::events::EventQueue;
 use crate::network::{Hosts, Network, Progress};
@@ -112,6 +118,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             fired: (u64::MAX, 0),
             floor: 0,
             running: NOBODY,
+            part: None,
         }));
         Ok(())
     }
@@ -129,27 +136,33 @@ impl<P: Packet + Routed + Train> Network<P> {
     /// [`TimerScope::AllAndEnds`] may.
     pub fn run_horizons<H: Hosts<P>>(&mut self, hosts: &mut H, until: Time, end: Time, max_events: u64) -> Progress {
         self.horizon = end;
-        let limit = self.events + max_events;
+        let limit = self.events_of_all() + max_events;
         if !self.is_ahead {
             self.load();
         }
         let last = until.0.saturating_add(1);
         loop {
             if self.stopped {
-                self.finish(hosts);
+                // Others may be anywhere.
+                if !self.is_dissolved() {
+                    self.finish(hosts);
+                }
                 return Progress::Stopped;
             }
             let reached = self.ahead().reached;
             if reached >= last {
                 break;
             }
-            if self.events >= limit {
+            if self.events_of_all() >= limit {
                 return Progress::ReachedEvents;
             }
             self.step(hosts, last);
         }
         self.now = until;
         self.finish(hosts);
+        if self.is_dissolved() {
+            return Progress::Stopped;
+        }
         Progress::ReachedTime
     }
 
@@ -188,7 +201,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             horizon = horizon.min((time.0 + u64::from(source >= early)).max(reached));
         }
         self.ahead_mut().quiet = quiet.saturating_sub(1);
-        let events = self.events;
+        let events = self.events_of_all();
         if horizon > reached {
             self.run_processes(hosts, horizon);
             self.pass_merged(horizon, ahead);
@@ -202,8 +215,9 @@ impl<P: Packet + Routed + Train> Network<P> {
                 self.fire_all(hosts, time, source < early);
             }
         }
-        let happened = self.events - events;
-        let many = MANY_EVENTS.max(self.ahead().turns * EVENTS_OF_A_TURN);
+        let happened = self.events_of_all() - events;
+        let (turns, workers) = self.turns_of_all();
+        let many = (MANY_EVENTS * workers).max(turns * EVENTS_OF_A_TURN);
         let step = &mut self.ahead_mut().step;
         if happened > many {
             *step = (*step / 2).max(1);
@@ -215,6 +229,14 @@ impl<P: Packet + Routed + Train> Network<P> {
     /// With no packet on its way, nothing comes to a process before the first timer and a lookahead after it; that of
     /// all is `due_of_all`.
     fn skip_idle(&mut self, due_of_all: u64, last: u64) {
+        let state = self.ahead_mut();
+        if let Some(part) = &state.part {
+            if let Some(all) = part.all_now().filter(|all| all.is_idle) {
+                let first = all.wake.min(due_of_all);
+                state.ready = state.ready.max(first.saturating_add(state.plan.lookahead));
+            }
+            return;
+        }
         let late = self.late_due();
         let state = self.ahead_mut();
         let has_arrivals = |&(link, _): &(u32, u64)| !state.arrivals[link as usize].list.is_empty();
@@ -243,8 +265,10 @@ impl<P: Packet + Routed + Train> Network<P> {
                 self.report_losses(hosts, time.0 + 1);
             }
             self.queue.reschedule_top(Time::NEVER);
-            self.events += 1;
             let timer = self.timer_of(source);
+            let state = self.ahead_mut();
+            let counts = state.part.as_mut().is_none_or(|part| part.fire_timer_of_all());
+            self.events += u64::from(counts);
             let state = self.ahead_mut();
             (state.floor, state.cause) = (source, source);
             hosts.handle_timer(time, timer, self);
@@ -296,6 +320,10 @@ impl<P> Network<P> {
         let state = self.ahead_mut();
         let TimerScope::Process(number) = state.scopes[timer as usize] else { return false };
         state.due[timer as usize] = time.0;
+        if state.running != number && state.part.as_ref().is_some_and(|part| !part.owns_process(number)) {
+            state.due[timer as usize] = u64::MAX;
+            return true;
+        }
         let process = &mut state.processes[number as usize];
         process.note(timer, time.0, &state.due);
         if state.running != number {

@@ -285,14 +285,15 @@ fn note_next(known: &mut Option<Next>, next: Next) {
     *known = Some(if known.is_none_or(|known| known == next) { next } else { Next::Mixed });
 }
 
-/// A route: its links, the host at its end, the process that sends.
-struct Walk {
-    links: Vec<u32>,
-    host: u32,
-    sender: u32,
+/// A route: its links and the host at its end.
+pub struct Walk {
+    pub links: Vec<u32>,
+    pub host: u32,
+    /// The process that sends.
+    pub sender: u32,
 }
 
-fn walks(routes: &Routes, processes: &Processes) -> Result<Vec<Walk>, Unfit> {
+pub fn walks(routes: &Routes, processes: &Processes) -> Result<Vec<Walk>, Unfit> {
     let by_hop: std::collections::BTreeMap<u32, u32> = processes.senders.iter().copied().collect();
     let mut walks = vec![];
     let mut links = vec![];

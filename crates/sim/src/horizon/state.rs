@@ -3,11 +3,13 @@
 use super::arrivals::{Arrivals, Inbox};
 use super::buckets::Buckets;
 use super::late::Late;
+use super::part::Part;
 use super::plan::Plan;
 use super::process::Process;
 use super::processes::TimerScope;
 use super::sent::Sent;
 use crate::events::EventQueue;
+use crate::routes::Routed;
 use link::DropReason;
 use std::cmp::Reverse;
 use units::Span;
@@ -68,6 +70,8 @@ pub(crate) struct Horizons<P> {
     pub(super) floor: u32,
     /// The process whose turn it is.
     pub(super) running: u32,
+    /// The part of it that this worker of a team moves; alone: None.
+    pub(super) part: Option<Box<Part<P>>>,
 }
 
 /// No process.
@@ -97,6 +101,15 @@ impl<P> Horizons<P> {
     /// Returns true if `delay` is one that `link` may be given.
     pub(crate) fn allows_delay(&self, link: u32, delay: Span) -> bool {
         delay.0 >= self.plan.delays[link as usize]
+    }
+
+    /// Keeps `packet`, which comes to a host or its last link at `at`, if that host is another worker's.
+    #[inline]
+    pub(super) fn keep_for_other(&mut self, at: u64, packet: P) -> bool
+    where
+        P: Routed,
+    {
+        self.part.as_mut().is_some_and(|part| part.keep_for_other(at, packet))
     }
 
     /// `process` has a packet on its way to it.

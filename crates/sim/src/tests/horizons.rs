@@ -21,26 +21,26 @@ const REACTIONS: u32 = 60;
 
 /// A network without circles, and the division of its hosts.
 #[derive(Clone, Debug)]
-struct Case {
+pub struct Case {
     links: Vec<LinkConfig>,
     /// Links, host, process that sends.
-    routes: Vec<(Vec<usize>, u32, u32)>,
+    pub routes: Vec<(Vec<usize>, u32, u32)>,
     /// By host.
-    process_of: Vec<u32>,
-    processes: u32,
+    pub process_of: Vec<u32>,
+    pub processes: u32,
     /// First times of timers of all that go before packets.
     early: Vec<u64>,
     /// Times at which links change, by more such timers.
     changes: Vec<(u64, usize, Change)>,
     /// Process and first time of its timers.
-    timers: Vec<(u32, u64)>,
+    pub timers: Vec<(u32, u64)>,
     /// Times at which counters and queues are read, by timers after all others; at some of them somebody sends.
     samples: Vec<(u64, bool)>,
     /// A time at which the run ends itself.
     stop: Option<u64>,
     /// Times between which the engine may change, and the end.
-    pauses: Vec<u64>,
-    end: u64,
+    pub pauses: Vec<u64>,
+    pub end: u64,
     /// All times that hosts choose are multiples of it, ns.
     grain: u64,
     /// Packets take whole us: many things happen at one time.
@@ -48,24 +48,24 @@ struct Case {
 }
 
 /// Packets and bytes that wait, packets inside, counters.
-type LinkRow = (u64, u64, u64, Stats);
+pub type LinkRow = (u64, u64, u64, Stats);
 
 #[derive(Default, PartialEq, Debug)]
-struct Outcome {
+pub struct Outcome {
     /// By process: time, what happened, number.
-    seen: Vec<Vec<(u64, u32, u64)>>,
-    dropped: Vec<(u32, u64, DropReason)>,
+    pub seen: Vec<Vec<(u64, u32, u64)>>,
+    pub dropped: Vec<(u32, u64, DropReason)>,
     /// Time, losses so far, links.
-    samples: Vec<(u64, usize, Vec<LinkRow>)>,
-    stats: Vec<Stats>,
-    ended: Time,
-    events: u64,
-    next: Time,
+    pub samples: Vec<(u64, usize, Vec<LinkRow>)>,
+    pub stats: Vec<Stats>,
+    pub ended: Time,
+    pub events: u64,
+    pub next: Time,
 }
 
 impl Outcome {
     /// A line per fact, in the order of their causes.
-    fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let of_processes = self
             .seen
             .iter()
@@ -80,12 +80,14 @@ impl Outcome {
 }
 
 /// Hosts whose reaction depends on all that their process has seen.
-struct Script<'a> {
+pub struct Script<'a> {
     case: &'a Case,
     firsts: Vec<u32>,
+    /// By process: it is here, not at another worker.
+    pub is_here: Vec<bool>,
     states: Vec<u64>,
     reactions: Vec<u32>,
-    outcome: Outcome,
+    pub outcome: Outcome,
 }
 
 const EARLY: u32 = 1 << 20;
@@ -100,10 +102,25 @@ fn mix(state: u64, value: u64) -> u64 {
     twice ^ (twice >> 31)
 }
 
-impl Script<'_> {
+impl<'a> Script<'a> {
+    fn new(case: &'a Case, firsts: Vec<u32>) -> Script<'a> {
+        let count = case.processes as usize;
+        Script {
+            case,
+            firsts,
+            is_here: vec![true; count],
+            states: vec![0; count],
+            reactions: vec![0; count],
+            outcome: Outcome { seen: vec![vec![]; count], ..Outcome::default() },
+        }
+    }
+
     fn see(&mut self, now: Time, process: u32, what: u32, number: u64, net: &mut Network<Probe>) {
         assert_eq!(now, net.now());
         let at = process as usize;
+        if !self.is_here[at] {
+            return;
+        }
         self.outcome.seen[at].push((now.0, what, number));
         self.reactions[at] += 1;
         if self.reactions[at] > REACTIONS {
@@ -141,6 +158,19 @@ impl Script<'_> {
                 net.set_timer(timer, if draw(9) == 0 { Time::NEVER } else { now + Span(wait) });
             }
         }
+    }
+}
+
+impl Script<'_> {
+    /// The outcome, after the run of `net`.
+    pub fn finished(mut self, mut net: Network<Probe>) -> Outcome {
+        self.outcome.ended = net.now();
+        net.flush_drops(&mut self);
+        self.outcome.events = net.events();
+        self.outcome.next = net.next_event();
+        self.outcome.stats = net.links().iter().map(|link| *link.stats()).collect();
+        self.outcome.dropped.sort();
+        self.outcome
     }
 }
 
@@ -183,14 +213,14 @@ impl Hosts<Probe> for Script<'_> {
 
 /// Order of events between two pauses.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Engine {
+pub enum Engine {
     Events,
     Horizons,
     InTurns,
 }
 
-/// Runs `case`; None where it has no horizons.
-fn run(case: &Case, engine: Engine) -> Result<Outcome, Unfit> {
+/// The network of `case`, with first timers set, the division of its hosts, and these.
+pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
     let mut routes = Routes::default();
     let firsts: Vec<_> = case.routes.iter().map(|(links, host, _)| routes.add(links, *host).0).collect();
     let links = case.links.iter().enumerate().map(|(index, config)| {
@@ -226,14 +256,13 @@ fn run(case: &Case, engine: Engine) -> Result<Outcome, Unfit> {
     });
     let later_delays = later_delays.collect();
     let processes = Processes { of_host: case.process_of.clone(), of_timer, senders, later_delays };
+    (net, processes, Script::new(case, firsts))
+}
+
+/// Runs `case`; the error tells why it has no horizons.
+pub fn run(case: &Case, engine: Engine) -> Result<Outcome, Unfit> {
+    let (mut net, processes, mut script) = prepared(case);
     net.plan_horizons(processes)?;
-    let mut script = Script {
-        case,
-        firsts,
-        states: vec![0; case.processes as usize],
-        reactions: vec![0; case.processes as usize],
-        outcome: Outcome { seen: vec![vec![]; case.processes as usize], ..Outcome::default() },
-    };
     let mut by_horizons = engine != Engine::Events;
     'run: for until in case.pauses.iter().copied().filter(|&pause| pause < case.end).chain([case.end]) {
         loop {
@@ -251,13 +280,7 @@ fn run(case: &Case, engine: Engine) -> Result<Outcome, Unfit> {
         }
         by_horizons = if engine == Engine::InTurns { !by_horizons } else { by_horizons };
     }
-    script.outcome.ended = net.now();
-    net.flush_drops(&mut script);
-    script.outcome.events = net.events();
-    script.outcome.next = net.next_event();
-    script.outcome.stats = net.links().iter().map(|link| *link.stats()).collect();
-    script.outcome.dropped.sort();
-    Ok(script.outcome)
+    Ok(script.finished(net))
 }
 
 fn link_config() -> impl Strategy<Value = LinkConfig> {
@@ -329,7 +352,7 @@ fn late() -> impl Strategy<Value = LinkConfig> {
 /// A route as drawn: which links, to the host of an earlier route where its last link is the same, process.
 type DrawnRoute = (u32, bool, u32, u32);
 
-fn case() -> impl Strategy<Value = Case> {
+pub fn case() -> impl Strategy<Value = Case> {
     let time = || prop_oneof![0u64..30, (0u64..30).prop_map(|at| at * 1000 / 250), 0u64..120];
     let route = (1u32..256, any::<bool>(), 0u32..4, 0u32..4);
     let times = (

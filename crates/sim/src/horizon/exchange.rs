@@ -1,0 +1,166 @@
+//! Workers of a team: what they hand each other, and when.
+
+use super::links::HANDED_ON_SOON;
+use super::part::Part;
+use super::plan::walks;
+use super::processes::{Processes, TimerScope};
+use super::shards::Shards;
+use super::state::PLANNED;
+use super::team::{Deliveries, Report, Team};
+use crate::network::Network;
+use crate::routes::{Hop, Routed, Train};
+use link::Packet;
+use std::sync::Arc;
+use units::growth::reserve;
+use units::Time;
+
+impl<P: Packet + Routed + Train> Network<P> {
+    /// The division of this network, whose horizons are planned for `processes`, among `workers`, or fewer.
+    ///
+    /// # Panics
+    /// When they are not.
+    pub fn shards(&self, processes: &Processes, workers: usize) -> Shards {
+        let walks = walks(&self.routes, processes).expect(PLANNED);
+        Shards::new(&self.ahead().plan, &walks, processes, workers)
+    }
+
+    /// Returns whether the team is dissolved: the others may be anywhere.
+    pub(super) fn is_dissolved(&self) -> bool {
+        self.part().is_some_and(|part| part.team.is_dissolved())
+    }
+
+    fn part(&self) -> Option<&Part<P>> {
+        self.horizons.as_ref()?.part.as_deref()
+    }
+
+    /// Processes of all workers that had a turn in the latest horizon, and the number of workers.
+    pub(super) fn turns_of_all(&self) -> (u64, u64) {
+        match self.part() {
+            Some(part) => (part.all.turns, part.team.workers() as u64),
+            None => (self.ahead().turns, 1),
+        }
+    }
+
+    /// Returns the number of events so far of all workers of the team, as far as this one knows.
+    pub fn events_of_all(&self) -> u64 {
+        self.part().map_or(self.events, |part| part.all.events)
+    }
+
+    /// From here on this network is that of `worker` in `team`: of all that it has, it moves the processes and links
+    /// that are the worker's in `shards`. All workers build the same network, join, and then call the same of
+    /// [`Network::run_horizons`] with the same bounds; none calls [`Network::run`].
+    ///
+    /// # Panics
+    /// When horizons are not planned, or the division is one among another number of workers.
+    pub fn join(&mut self, team: Arc<Team<P>>, worker: usize, shards: Shards) {
+        assert_eq!(team.workers(), shards.workers(), "a team has the workers of its division");
+        if team.workers() == 1 {
+            return;
+        }
+        let packets = (0..team.workers()).map(|_| vec![]).collect();
+        let part = Part { worker, team, shards, packets, all: Report::default(), is_fresh: false };
+        for timer in 0..self.ahead().scopes.len() as u32 {
+            if let TimerScope::Process(process) = self.ahead().scopes[timer as usize] {
+                if !part.owns_process(process) {
+                    let source = self.timer_source(timer);
+                    self.queue.schedule(source, Time::NEVER);
+                }
+            }
+        }
+        self.ahead_mut().part = Some(Box::new(part));
+    }
+
+    /// Hands packets on their way to merged links to their owners, and takes those to its own.
+    pub(super) fn exchange_arrivals(&mut self) {
+        let state = self.ahead_mut();
+        let Some(part) = &mut state.part else { return };
+        for to in part.others() {
+            let mut parcels = part.team.arrivals(part.worker, to);
+            let mut used = 0;
+            for &(link, _) in &state.plan.merged {
+                let list = &mut state.arrivals[link as usize];
+                if part.shards.of_link(link as usize) != to || list.list.is_empty() {
+                    continue;
+                }
+                if used == parcels.len() {
+                    parcels.push((link, vec![]));
+                }
+                parcels[used].0 = link;
+                list.hand_over(&mut parcels[used].1);
+                used += 1;
+            }
+        }
+        if !part.team.meet() {
+            self.stopped = true;
+            return;
+        }
+        for from in part.others() {
+            for (link, list) in part.team.arrivals(from, part.worker).iter_mut() {
+                if !list.is_empty() {
+                    state.arrivals[*link as usize].add_all(list);
+                }
+            }
+        }
+    }
+
+    /// Hands what merged links have passed on to the workers of its hosts, and takes its own.
+    pub(super) fn exchange_deliveries(&mut self) {
+        let events = self.events;
+        let state = self.horizons.as_mut().expect(PLANNED);
+        let Some(part) = &mut state.part else { return };
+        let has_arrivals = |&(link, _): &(u32, u64)| !state.arrivals[link as usize].list.is_empty();
+        let is_idle = state.active.is_empty()
+            && part.packets.iter().all(Vec::is_empty)
+            && !state.plan.merged.iter().any(has_arrivals);
+        let wake = state.wake.peek().map_or(u64::MAX, |(due, _)| due.0);
+        let report = Report { events, turns: state.turns, is_idle, wake };
+        for to in part.others() {
+            let mut theirs = part.team.deliveries(part.worker, to);
+            let Deliveries { packets, drops, report: told } = &mut *theirs;
+            std::mem::swap(packets, &mut part.packets[to]);
+            let of_other = |drop: &(u64, u32, P, _)| part.shards.of_position(drop.2.hop()) == to;
+            drops.extend(state.drops.extract_if(.., |drop| of_other(drop)));
+            *told = report;
+        }
+        if !part.team.meet() {
+            self.stopped = true;
+            return;
+        }
+        let mut all = report;
+        let others: Vec<usize> = part.others().collect();
+        let (team, worker) = (Arc::clone(&part.team), part.worker);
+        for from in others {
+            let mut ours = team.deliveries(from, worker);
+            all.add(&ours.report);
+            let state = self.ahead_mut();
+            state.drops.append(&mut ours.drops);
+            for (index, &(at, packet)) in ours.packets.iter().enumerate() {
+                if let Some((_, soon)) = ours.packets.get(index + HANDED_ON_SOON) {
+                    self.prefetch_inbox(soon, false);
+                }
+                if let Some((_, soon)) = ours.packets.get(index + HANDED_ON_SOON / 2) {
+                    self.prefetch_inbox(soon, true);
+                }
+                self.receive(at, packet);
+            }
+            ours.packets.clear();
+        }
+        let state = self.ahead_mut();
+        if let Some(part) = &mut state.part {
+            (part.all, part.is_fresh) = (all, true);
+        }
+    }
+
+    /// `packet` comes to a host, or to its last link, at `at`.
+    #[inline]
+    fn receive(&mut self, at: u64, packet: P) {
+        if self.leave_to_last(at, packet) {
+            return;
+        }
+        let Hop::Host(host) = self.routes.at(packet.hop() + 1) else { unreachable!("a packet is for a host") };
+        let state = self.ahead_mut();
+        reserve(&mut state.inboxes[host as usize].queue, 1);
+        state.inboxes[host as usize].queue.push_back((at, packet));
+        state.activate(state.of_host[host as usize]);
+    }
+}
