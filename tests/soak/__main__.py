@@ -4,8 +4,9 @@
     python -m tests.soak --seed 17         # one scenario again; --print shows it as TOML
 
 The optimised core runs each with 1 worker and with 2, and the core alone runs it with debug assertions, which hold
-TCP's counters to a recount, by horizons and one event after the other. Between scenarios it does the latter with runs
-that are drawn for horizons. A failure prints the command that repeats it, and the soak goes on; exit code 1 at the end.
+TCP's counters to a recount, by horizons, on one core and on several, and one event after the other. Between scenarios
+it does the latter with runs that are drawn for horizons. A failure prints the command that repeats it, and the soak
+goes on; exit code 1 at the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-//! Runs specs by horizons and one event after the other, and compares everything that the two give: `cargo run
-//! --release -p experiment --example engines -- SPEC.json ...`, or `... --random FIRST COUNT FOLDER` for runs that are
-//! drawn from numbers, of which those that differ are written to FOLDER; `... --print SEED` prints such a run. Exit
-//! code 1: there are differences; the first lines of each are printed.
+//! Runs specs by horizons, on one core and on several, and one event after the other, and compares everything that
+//! these give: `cargo run --release -p experiment --example engines -- SPEC.json ...`, or `... --random FIRST COUNT
+//! FOLDER` for runs that are drawn from numbers, of which those that differ are written to FOLDER; `... --print SEED`
+//! prints such a run. Exit code 1: there are differences; the first lines of each are printed.
 
 #[path = "../tests/common/engines.rs"]
 mod engines;
@@ -40,8 +40,9 @@ fn main() -> ExitCode {
 fn compare_file(path: &str) -> bool {
     let found = read(path).and_then(|spec| Ok(engines::compare(&spec)?));
     match found {
-        Ok(Comparison { without_horizons, differences, .. }) => {
-            let engine = without_horizons.map_or("horizons".to_owned(), |why| format!("events: {why}"));
+        Ok(Comparison { without_horizons, is_shared, differences, .. }) => {
+            let by_horizons = if is_shared { "horizons, shared by workers" } else { "horizons" };
+            let engine = without_horizons.map_or(by_horizons.to_owned(), |why| format!("events: {why}"));
             println!("{}  {path}  ({engine})", if differences.is_empty() { "same" } else { "DIFFERENT" });
             show(&differences);
             differences.is_empty()
@@ -77,7 +78,10 @@ fn compare_random(first: &str, count: &str, folder: &Path) -> Result<usize, Box<
         let spec = random_runs::random_run(seed);
         let compared = catch_unwind(|| engines::compare(&spec));
         let (kind, differences) = match compared {
-            Ok(Ok(found)) => (found.without_horizons.unwrap_or("horizons".to_owned()), found.differences),
+            Ok(Ok(found)) => {
+                let by_horizons = if found.is_shared { "horizons, shared by workers" } else { "horizons" };
+                (found.without_horizons.unwrap_or(by_horizons.to_owned()), found.differences)
+            }
             Ok(Err(error)) => (format!("refused: {error}"), vec![]),
             Err(_) => ("panicked".to_owned(), vec!["it panicked".to_owned()]),
         };

@@ -3,12 +3,12 @@
 use crate::build::{build, Parts};
 use crate::built_in_node::built_in_nodes;
 use crate::error::RunError;
+use crate::measure::Progress;
 use crate::mixed_transport::MixedMaker;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::path_test_ends::{JudgedOutcome, PathTest};
 use crate::path_test_spec::PathTestSpec;
-use crate::run::Progress;
 use crate::tcp_config::Algorithms;
 use crate::transport::TransportMaker;
 use crate::validate::{check_path_test, path_test_takes_longer, ValidRun, ValidSimulation};

@@ -171,6 +171,47 @@ impl FlowSeries {
     }
 }
 
+impl FlowSeries {
+    /// The series of a run of whose flows each of `parts` has some: at each time, in the order of the flows.
+    pub fn joined(parts: &[&FlowSeries]) -> FlowSeries {
+        let rows = |part: usize| (0..parts[part].time_s.len()).map(move |row| (part, row));
+        let mut order: Vec<_> = (0..parts.len()).flat_map(rows).collect();
+        let key = |&(part, row): &(usize, usize)| (parts[part].time_s[row], parts[part].flow[row]);
+        order.sort_by(|one, other| {
+            let ((time, flow), (other_time, other_flow)) = (key(one), key(other));
+            time.total_cmp(&other_time).then(flow.cmp(&other_flow))
+        });
+        FlowSeries {
+            time_s: gathered(&order, |part| &parts[part].time_s),
+            flow: gathered(&order, |part| &parts[part].flow),
+            cwnd_packets: gathered(&order, |part| &parts[part].cwnd_packets),
+            ssthresh_packets: gathered(&order, |part| &parts[part].ssthresh_packets),
+            srtt_s: gathered(&order, |part| &parts[part].srtt_s),
+            in_flight_bytes: gathered(&order, |part| &parts[part].in_flight_bytes),
+            goodput_bps: gathered(&order, |part| &parts[part].goodput_bps),
+            retransmitted_segments: gathered(&order, |part| &parts[part].retransmitted_segments),
+            duplicate_acks: gathered(&order, |part| &parts[part].duplicate_acks),
+            lag_s: gathered(&order, |part| &parts[part].lag_s),
+            lag_bytes: gathered(&order, |part| &parts[part].lag_bytes),
+            reverse: ReverseSeries {
+                cwnd_packets: gathered(&order, |part| &parts[part].reverse.cwnd_packets),
+                in_flight_bytes: gathered(&order, |part| &parts[part].reverse.in_flight_bytes),
+                goodput_bps: gathered(&order, |part| &parts[part].reverse.goodput_bps),
+                retransmitted_segments: gathered(&order, |part| &parts[part].reverse.retransmitted_segments),
+            },
+            udt: UdtSeries {
+                sending_rate_bps: gathered(&order, |part| &parts[part].udt.sending_rate_bps),
+                lost_packets: gathered(&order, |part| &parts[part].udt.lost_packets),
+            },
+        }
+    }
+}
+
+/// A column in the `order` of (part, row); empty where a part has none.
+fn gathered<'a, T: Copy + 'a>(order: &[(usize, usize)], column: impl Fn(usize) -> &'a Vec<T>) -> Vec<T> {
+    order.iter().filter_map(|&(part, row)| column(part).get(row).copied()).collect()
+}
+
 /// NaN as null, since JSON has no NaN.
 fn with_nulls<S: Serializer>(values: &[f64], into: S) -> Result<S::Ok, S::Error> {
     into.collect_seq(values.iter().map(|value| Some(*value).filter(|value| !value.is_nan())))
@@ -240,6 +281,19 @@ pub struct LinkSeries {
 }
 
 impl LinkSeries {
+    /// The series of a run of which `parts` have the same rows, each the values of those links that `part_of` gives it.
+    pub fn joined(parts: &[&LinkSeries], part_of: impl Fn(usize) -> usize) -> LinkSeries {
+        let order: Vec<_> = (0..).zip(&parts[0].link).map(|(row, &link)| (part_of(link as usize), row)).collect();
+        LinkSeries {
+            time_s: gathered(&order, |part| &parts[part].time_s),
+            link: gathered(&order, |part| &parts[part].link),
+            queue_packets: gathered(&order, |part| &parts[part].queue_packets),
+            queue_bytes: gathered(&order, |part| &parts[part].queue_bytes),
+            dropped_packets: gathered(&order, |part| &parts[part].dropped_packets),
+            delivered_bytes: gathered(&order, |part| &parts[part].delivered_bytes),
+        }
+    }
+
     /// Adds a row for each of `links` as it is at `now`, which is `time_s` since the start of the run.
     pub fn sample<P: Packet>(&mut self, time_s: f64, now: Time, links: &mut [Link<P>]) {
         for (index, link) in links.iter_mut().enumerate() {

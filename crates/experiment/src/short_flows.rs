@@ -39,18 +39,47 @@ fn member(entry: &ShortFlowsSpec, number: usize, start: Time, bytes: u64, group:
     }
 }
 
+/// A short flow at the end of the run proper.
+#[derive(Clone, Copy, Debug)]
+pub struct MeasuredShortFlow {
+    /// Index of its entry.
+    pub entry: usize,
+    /// Bytes that it has, and those delivered.
+    offered: u64,
+    delivered: u64,
+    /// Data segments sent again.
+    sent_again: u64,
+    /// Time from its beginning to the delivery of its last byte.
+    completion: Option<Span>,
+}
+
+impl MeasuredShortFlow {
+    /// `flow`, of the entry with the index `entry`.
+    pub fn of<T: Transport>(flow: &Flow<T>, entry: usize) -> MeasuredShortFlow {
+        let offered = match flow.spec.workload {
+            WorkloadSpec::Bulk { bytes: Some(bytes), .. } => bytes,
+            _ => 0,
+        };
+        MeasuredShortFlow {
+            entry,
+            offered,
+            delivered: flow.receiver.bytes_received(),
+            sent_again: flow.sender.stats().retransmitted_segments,
+            completion: flow.workload.done_at.map(|done| done.since(Time(flow.spec.start_ns))),
+        }
+    }
+}
+
 /// Summarizes an entry's flows at the `end` of the run proper.
-pub fn summarize<T: Transport>(entry: &ShortFlowsSpec, flows: &[&Flow<T>], end: Time) -> ShortFlowsSummary {
+pub fn summarize(entry: &ShortFlowsSpec, flows: &[&MeasuredShortFlow], end: Time) -> ShortFlowsSummary {
     let mut completion = Histogram::default();
     let (mut delivered, mut offered, mut sent_again) = (0, 0, 0);
     for flow in flows {
-        delivered += flow.receiver.bytes_received();
-        sent_again += flow.sender.stats().retransmitted_segments;
-        if let WorkloadSpec::Bulk { bytes: Some(bytes), .. } = flow.spec.workload {
-            offered += bytes;
-        }
-        if let Some(done) = flow.workload.done_at {
-            completion.record(done.since(Time(flow.spec.start_ns)).0);
+        delivered += flow.delivered;
+        sent_again += flow.sent_again;
+        offered += flow.offered;
+        if let Some(time) = flow.completion {
+            completion.record(time.0);
         }
     }
     let mut metrics = Metrics::from([

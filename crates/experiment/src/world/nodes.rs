@@ -114,11 +114,14 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         self.all[number.index()].settle(now, &mut World { maker, of, net });
     }
 
-    /// Gives the counters of the nodes to their flows, and adds their remarks to the notes.
-    pub fn finish(&mut self, of: &mut Connections<M::Transport>, notes: &mut Vec<String>) {
+    /// Gives the counters of the nodes to their flows; returns their remarks, each with the first flow of its node.
+    pub fn finish(&mut self, of: &mut Connections<M::Transport>) -> Vec<(usize, String)> {
+        let mut all_notes = vec![];
         for node in &mut self.all {
             let flows = node.flows();
-            let counters = node.finish(&of.flows[flows.start].spec.name, notes);
+            let mut notes = vec![];
+            let counters = node.finish(&of.flows[flows.start].spec.name, &mut notes);
+            all_notes.extend(notes.into_iter().map(|note| (flows.start, note)));
             for (flow, counters) in of.flows[flows].iter_mut().zip(counters) {
                 flow.workload.source = match counters {
                     NodeCounters::Requests(counters) => Source::Iscsi(counters),
@@ -127,6 +130,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
                 };
             }
         }
+        all_notes
     }
 }
 

@@ -1,34 +1,53 @@
-//! Comparison of the two engines: everything that a run gives back.
+//! Comparison of the two engines, and of one worker and several: everything that a run gives back.
 
 #![allow(dead_code, reason = "each user takes its own part")]
 
-use experiment::{simulate_with_engine, without_horizons, Engine, Outcome, RunError};
+use experiment::{is_shared, simulate_with_engine, without_horizons, Engine, Outcome, RunError};
 use spec::RunSpec;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+
+/// Workers that share runs with a number of workers.
+const WORKERS: [NonZeroUsize; 2] = [NonZeroUsize::new(2).unwrap(), NonZeroUsize::new(3).unwrap()];
 
 /// Outcome of a run by both engines.
 pub struct Comparison {
     pub outcome: Outcome,
     /// Reason for which it has no horizons.
     pub without_horizons: Option<String>,
-    /// Lines in which the two outcomes differ.
+    /// Several workers share it.
+    pub is_shared: bool,
+    /// Lines in which the outcomes differ.
     pub differences: Vec<String>,
 }
 
-/// Runs `spec` by both engines. Errors: what refuses it.
+/// Runs `spec` by both engines, and by several workers. Errors: what refuses it.
 pub fn compare(spec: &RunSpec) -> Result<Comparison, RunError> {
     let without_horizons = without_horizons(spec)?;
     let run = |engine| simulate_with_engine(spec, engine, &mut |_| ControlFlow::Continue(()));
     let outcome = run(Engine::Chosen)?;
     // As text, in which different numbers are different.
     let (chosen, events) = (format!("{outcome:#?}"), format!("{:#?}", run(Engine::Events)?));
-    let pairs = chosen.lines().zip(events.lines()).enumerate().filter(|(_, (chosen, events))| chosen != events);
-    let line = |(line, (chosen, events)): (usize, (&str, &str))| {
-        format!("line {}: {} instead of {}", line + 1, chosen.trim(), events.trim())
-    };
-    let mut differences: Vec<_> = pairs.map(line).collect();
-    if chosen.len() != events.len() && differences.is_empty() {
-        differences.push("one has more lines than the other".to_owned());
+    let mut differences = differences(&chosen, &events);
+    let is_shared = is_shared(spec, WORKERS[0])?;
+    if is_shared {
+        for workers in WORKERS {
+            let found = format!("{:#?}", run(Engine::Workers(workers))?);
+            let of_these = self::differences(&found, &events).into_iter();
+            differences.extend(of_these.map(|line| format!("{workers} workers: {line}")));
+        }
     }
-    Ok(Comparison { outcome, without_horizons, differences })
+    Ok(Comparison { outcome, without_horizons, is_shared, differences })
+}
+
+fn differences(found: &str, expected: &str) -> Vec<String> {
+    let pairs = found.lines().zip(expected.lines()).enumerate().filter(|(_, (found, expected))| found != expected);
+    let line = |(line, (found, expected)): (usize, (&str, &str))| {
+        format!("line {}: {} instead of {}", line + 1, found.trim(), expected.trim())
+    };
+    let mut lines: Vec<_> = pairs.map(line).collect();
+    if found.len() != expected.len() && lines.is_empty() {
+        lines.push("one has more lines than the other".to_owned());
+    }
+    lines
 }
