@@ -50,6 +50,8 @@ class Job:
     """A stored result will not do, because the run leaves something else behind (a capture)."""
     hosts: HostPair | None = None
     """Of the backend hosts alone."""
+    cores: int = 1
+    """Cores that the backend sim may use for it, with the same result."""
 
     @cached_property
     def inputs(self) -> list[InputFile]:

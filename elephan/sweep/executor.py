@@ -105,7 +105,9 @@ def execute(
     else:
         hands = Threads(backend, min(workers or default_workers(), len(jobs)), watcher, stop)
     watcher.expect(costs)
-    pool = _Pool(jobs, store, again, hands, watcher, stop)
+    # A run that is alone has all cores; several have one each.
+    cores = (workers or default_workers()) if engine is None and len(jobs) == 1 else 1
+    pool = _Pool(jobs, store, again, hands, watcher, stop, cores)
     pool.run()
     return [pool.outcomes[number] for number in range(len(jobs))]
 
@@ -121,8 +123,11 @@ class _Pool:
         workers: Workers,
         watcher: Watcher,
         stop: Flag,
+        cores: int,
     ) -> None:
         self._jobs = jobs
+        self._cores = cores
+        """Of each job."""
         self.outcomes: dict[int, Outcome] = {}
         """By the job's number."""
         self._store = store
@@ -199,6 +204,7 @@ class _Pool:
         for number, job in jobs:
             record = None if job.must_run or not found else found.get(job.id)
             if record is None:
+                job.cores = self._cores
                 todo.append((number, job))
             else:
                 # The same run may have been made under another name or from another sweep.

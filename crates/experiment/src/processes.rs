@@ -84,8 +84,7 @@ pub fn plan_horizons<M: TransportMaker, N: Node<M::Transport>>(
 ) -> Result<Processes, String> {
     let processes = processes(spec, world).ok_or("something looks at all packets in the order of their times")?;
     net.plan_horizons(processes.clone()).map_err(|unfit| format!("{unfit:?}"))?;
-    let fastest = Rate(spec.links.iter().map(|link| link.rate_bps).max().unwrap_or(1));
-    let least = fastest.time_for(Size(1500 * LOOKAHEAD_PACKETS));
+    let least = packets_on_fastest(spec, LOOKAHEAD_PACKETS);
     if let Some(lookahead) = net.lookahead().filter(|&lookahead| lookahead < least) {
         return Err(format!("a lookahead of {} ns is too short", lookahead.0));
     }
@@ -93,6 +92,12 @@ pub fn plan_horizons<M: TransportMaker, N: Node<M::Transport>>(
         net.take_samples(Time::ZERO + interval, interval);
     }
     Ok(processes)
+}
+
+/// Time that `count` packets of 1500 bytes take on the fastest link.
+pub fn packets_on_fastest(spec: &RunSpec, count: u64) -> Span {
+    let fastest = Rate(spec.links.iter().map(|link| link.rate_bps).max().unwrap_or(1));
+    fastest.time_for(Size(1500 * count))
 }
 
 /// Returns a time before which a run that ends with its last finite work cannot end: what a flow has not sent yet still

@@ -2,13 +2,14 @@
 
 use crate::error;
 use crate::progress::Progress;
-use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Outcome};
+use experiment::{simulate_with_engine, Engine, FlowSeries, LinkSeries, ManagerOutcome, Metric, Outcome};
 use kernel::{NamedMetrics, OutcomeRecord};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use spec::RunSpec;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 /// Result of a run: metrics as dicts, series as dicts of numpy arrays that own the core's memory.
 #[pyclass(frozen, module = "elephan._native")]
@@ -57,19 +58,22 @@ fn run_spec_schema() -> String {
 /// Simulates the spec (JSON, form of the crate spec).
 ///
 /// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the
-/// exception passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is
-/// wrong. OSError: the capture cannot be written.
+/// exception passes on; when it returns True, the run stops with Stopped. Up to `cores` threads share a run where that
+/// is faster; the result is the same. ValueError: the spec or a file it names is wrong. OSError: the capture cannot be
+/// written.
 #[pyfunction]
-#[pyo3(signature = (spec_json, progress=None, progress_interval_s=0.1))]
+#[pyo3(signature = (spec_json, progress=None, progress_interval_s=0.1, cores=1))]
 fn simulate(
     py: Python<'_>,
     spec_json: &str,
     progress: Option<Py<PyAny>>,
     progress_interval_s: f64,
+    cores: usize,
 ) -> PyResult<RunResult> {
     let spec: RunSpec = serde_json::from_str(spec_json).map_err(error::json("the run's spec"))?;
+    let engine = NonZeroUsize::new(cores).map_or(Engine::Chosen, Engine::Cores);
     let mut progress = Progress::new(progress, progress_interval_s);
-    let outcome = py.detach(|| experiment::simulate(&spec, &mut |at| progress.report(at.now.0, at.end.0)));
+    let outcome = py.detach(|| simulate_with_engine(&spec, engine, &mut |at| progress.report(at.now.0, at.end.0)));
     progress.check()?;
     let outcome = outcome.map_err(error::run)?;
     convert(py, outcome)
