@@ -2,7 +2,7 @@
 
 elephan and the skeleton run several times, in turn, and their median counts; the peers run once, between them, for as
 much CPU time as --budget allows. Rates are packets per second of CPU time, so that what else the machine does counts
-little.
+little. It counts where a run has two cores: that is a ratio of times on the clock.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ LARGE_WINDOW_FACTOR = 3.5
 """More of it for ns-2 where the window is large: its slow start alone costs 100 s on W4."""
 LARGE_WINDOW_PACKETS = 50_000
 PEERS = ("ns-2", "ns-3")
+CORES = 2
+SEVERAL_CORES = "elephan+cores"
+"""elephan on so many cores."""
 
 
 @dataclasses.dataclass
@@ -54,6 +57,11 @@ class Workload:
     what: str
     peers: bool
     bell: Dumbbell
+
+    @property
+    def several_cores(self) -> bool:
+        """Return whether several cores share it: one flow is one core's."""
+        return self.bell.flows > 1 and self.bell.session is None
 
 
 def load_workloads() -> list[Workload]:
@@ -90,6 +98,8 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
                 keep(engines.run_skeleton(skeleton, name, bell))
             if elephan:
                 keep(engines.run_elephan(elephan, name, bell))
+                if workload.several_cores:
+                    keep(engines.run_elephan(elephan, name, bell, SEVERAL_CORES, CORES))
                 traced = dataclasses.replace(bell, series_ns=SERIES_NS)
                 keep(engines.run_elephan(elephan, name, traced, "elephan+series"))
                 if turn == 0 and bell.session is None:
@@ -106,9 +116,13 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
     line |= {"versions": versions, "workloads": []}
     for workload in workloads:
         results = {engine: middle(runs[name, engine]) for name, engine in runs if name == workload.name}
+        walls = {engine: wall_s(found) for (name, engine), found in runs.items() if name == workload.name}
         # A session's memory is that of its disks and requests, not of its packets.
         of_packets = elephan is not None and workload.bell.session is None
-        line["workloads"].append(summary(workload, results, in_flight_packets(workload.bell) if of_packets else None))
+        entry = summary(workload, results, in_flight_packets(workload.bell) if of_packets else None)
+        if "elephan" in walls and SEVERAL_CORES in walls:
+            entry["by_two_cores"] = round(walls["elephan"] / walls[SEVERAL_CORES], 3)
+        line["workloads"].append(entry)
     return line
 
 
@@ -158,6 +172,11 @@ def middle(results: list[Result]) -> Result:
     """Return the run with the median rate (of an even number: the slower of the two in the middle)."""
     rate = statistics.median_low(result.packets_per_cpu_s for result in results)
     return next(result for result in results if result.packets_per_cpu_s == rate)
+
+
+def wall_s(results: list[Result]) -> float:
+    """Return the median time that passed, s."""
+    return statistics.median_low(result.wall_s or 0.0 for result in results)
 
 
 def summary(workload: Workload, results: dict[str, Result], in_flight: int | None) -> dict[str, Any]:

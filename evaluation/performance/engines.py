@@ -42,6 +42,7 @@ class Result:
     delivered_packets: int
     cpu_s: float
     packets_per_cpu_s: float
+    wall_s: float | None = None
     events: int | None = None
     peak_rss_bytes: int | None = None
     goodput_bps: float | None = None
@@ -74,12 +75,12 @@ def target_directory() -> Path:
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
-def run_elephan(program: Path, workload: str, bell: Dumbbell, engine: str = "elephan") -> Result:
-    """Simulate the whole of a workload."""
+def run_elephan(program: Path, workload: str, bell: Dumbbell, engine: str = "elephan", cores: int = 1) -> Result:
+    """Simulate the whole of a workload, on as many cores."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(run_spec(bell), file)
         file.flush()
-        line = json.loads(output_of([str(program), file.name]))
+        line = json.loads(output_of([str(program), file.name, *([str(cores)] if cores > 1 else [])]))
     # Sessions have data both ways.
     delivered_packets = line["delivered_packets"] + line.get("reverse_delivered_packets", 0)
     return Result(
@@ -89,6 +90,7 @@ def run_elephan(program: Path, workload: str, bell: Dumbbell, engine: str = "ele
         delivered_packets=delivered_packets,
         cpu_s=line["cpu_s"],
         packets_per_cpu_s=delivered_packets / max(line["cpu_s"], CPU_RESOLUTION_S),
+        wall_s=line["wall_s"],
         events=line["events"],
         peak_rss_bytes=line["peak_rss_bytes"],
         goodput_bps=line["goodput_bps"] + line.get("reverse_goodput_bps", 0.0),
