@@ -19,9 +19,9 @@ pub struct Flow<T> {
     pub armed: [Time; 2],
     /// First hop of the packets of either side.
     pub hops: [u32; 2],
-    pub workload: Workload,
     /// The nodes that drive its ends, in place of the workload.
     pub nodes: EndNodes,
+    pub workload: Workload,
     /// Of connections before the present one.
     pub earlier: Option<Box<Earlier>>,
     pub spec: Box<FlowSpec>,

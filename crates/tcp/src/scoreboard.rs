@@ -275,10 +275,10 @@ impl Ring {
         Some(Popped { count, end: last.end(), first_tx_ns, last_tx_ns: last.tx_ns, next_tx_ns: u64::MAX })
     }
 
-    /// As [`Ring::push`], where no rates are kept.
+    /// As [`Ring::push`], where no rates are kept, of what is sent for the first time.
     #[inline(always)]
     pub fn push_plain(&mut self, entry: Entry, count: u32) {
-        debug_assert!(self.rates.is_none());
+        debug_assert!(self.rates.is_none() && entry.retrans == 0);
         if let Some([first, second, ..]) = self.entries.back_room(self.tail) {
             if count == 2 {
                 *first = entry;
@@ -287,11 +287,14 @@ impl Ring {
                 return;
             }
         }
-        self.push_others(entry, count);
+        // In parts: a whole entry would be put together in memory and read from there before its stores are done.
+        let Entry { seq, tx_ns, delivered, len, flags, retrans: _ } = entry;
+        self.push_others((seq, tx_ns), delivered, len, flags, count);
     }
 
     #[inline(never)]
-    fn push_others(&mut self, entry: Entry, count: u32) {
+    fn push_others(&mut self, (seq, tx_ns): (u64, u64), delivered: u32, len: u16, flags: u8, count: u32) {
+        let entry = Entry { seq, tx_ns, delivered, len, flags, retrans: 0 };
         self.push(entry, SentRate::default(), count);
     }
 

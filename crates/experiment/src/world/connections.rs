@@ -110,7 +110,9 @@ impl<T: Transport> Connections<T> {
             Side::Receiver => &flow.receiver,
         };
         if next {
-            end.prefetch();
+            if side == Side::Sender {
+                end.prefetch();
+            }
         } else {
             for &(place, bytes) in T::PARTS_OF_RUNS[side as usize] {
                 prefetch_part(end, place, bytes);

@@ -11,7 +11,7 @@ use units::Time;
 /// Bytes of a process's packets and links that are fetched before its turn.
 const PREFETCHED: usize = 256;
 /// Turns between one and that for which memory is fetched meanwhile.
-const SOON: usize = 2;
+const SOON: usize = 3;
 
 impl<P: Packet + Routed + Train> Network<P> {
     /// All processes that have something to do before `horizon`.
@@ -59,7 +59,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         let inbox = &state.inboxes[host as usize];
         let last = state.plan.last_links[host as usize];
         if next {
-            prefetch(inbox.queue.as_slices().0, PREFETCHED);
+            prefetch(inbox.queue.as_slices().0, 2 * PREFETCHED);
             if let Link::Precomputed(link) = &self.links[last as usize] {
                 link.prefetch();
             }

@@ -66,7 +66,7 @@ impl Endpoint {
     pub const PARTS_OF_RUNS: [&'static [(usize, usize)]; 2] = {
         use std::mem::offset_of;
         let first = (0, offset_of!(Endpoint, rx) + super::receiver::Receiver::BYTES_OF_RUNS);
-        let timers = (offset_of!(Endpoint, timers), offset_of!(Endpoint, stats) - offset_of!(Endpoint, timers) + 1);
+        let timers = (offset_of!(Endpoint, timers), offset_of!(Endpoint, stats) - offset_of!(Endpoint, timers) + 128);
         let window = (offset_of!(Endpoint, wnd_end), offset_of!(Endpoint, sacked) - offset_of!(Endpoint, wnd_end));
         [&[first, timers, window], &[first, timers]]
     };
