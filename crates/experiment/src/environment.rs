@@ -209,7 +209,7 @@ impl Environment {
     pub fn sample<P: Packet + Routed>(&mut self, now: Time, net: &mut Network<P>) {
         let Some(interval) = self.series_interval else { return };
         let time_s = now.since(self.begin).as_secs_f64();
-        self.link_series.sample(time_s, now, &mut net.links_mut()[..self.links]);
+        self.link_series.sample(time_s, now, &mut net.links_to_sample()[..self.links]);
         net.set_timer(self.sampler_timer(), now + interval);
     }
 

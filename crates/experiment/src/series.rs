@@ -263,6 +263,9 @@ impl ReverseSeries {
     }
 }
 
+/// Links between one that is sampled and that whose memory is fetched meanwhile.
+const SAMPLED_SOON: usize = 4;
+
 /// Columns of the link series.
 #[derive(Clone, Debug, Default)]
 pub struct LinkSeries {
@@ -296,10 +299,15 @@ impl LinkSeries {
 
     /// Adds a row for each of `links` as it is at `now`, which is `time_s` since the start of the run.
     pub fn sample<P: Packet>(&mut self, time_s: f64, now: Time, links: &mut [Link<P>]) {
-        for (index, link) in links.iter_mut().enumerate() {
+        for index in 0..links.len() {
+            for (ahead, next) in [(2 * SAMPLED_SOON, false), (SAMPLED_SOON, true)] {
+                if let Some(link) = links.get(index + ahead) {
+                    link.prefetch_sample(next);
+                }
+            }
             self.time_s.push(time_s);
             self.link.push(index as i32);
-            let sample = link.sample(now);
+            let sample = links[index].sample(now);
             self.queue_packets.push(sample.queue_packets);
             self.queue_bytes.push(sample.queue_bytes);
             self.dropped_packets.push(sample.dropped_packets);

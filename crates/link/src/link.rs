@@ -9,10 +9,14 @@ use crate::pacer::Pacers;
 use crate::packet::Packet;
 use crate::policed::PolicedLink;
 use crate::precomputed::PrecomputedLink;
+use crate::prefetch::prefetch;
 use crate::random::stream_seed;
 use crate::sampling::Sample;
 use crate::variable::{LinkEvent, VariableLink};
 use units::{Span, Time};
+
+/// Bytes of a link that a sample reads.
+const SAMPLED_BYTES: usize = 256;
 
 /// One direction of a link. See the crate's documentation.
 ///
@@ -224,13 +228,24 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The sample at `now`, to which the counters were brought.
+    /// Begins to fetch what [`Link::sample`] needs: the link, or, with `next`, what that leads to.
+    #[inline]
+    pub fn prefetch_sample(&self, next: bool) {
+        match self {
+            _ if !next => prefetch(self, SAMPLED_BYTES),
+            Link::Precomputed(link) => link.prefetch_sample(),
+            _ => {}
+        }
+    }
+
+    /// The sample at `now`.
     pub fn sample(&mut self, now: Time) -> Sample {
         if let Link::Precomputed(link) = self {
             if let Some(sample) = link.sample(now.0) {
                 return sample;
             }
         }
+        self.settle(now);
         let (queue_packets, queue_bytes) = self.queue(now);
         let stats = self.stats();
         Sample { queue_packets, queue_bytes, dropped_packets: stats.dropped(), delivered_bytes: stats.delivered_bytes }

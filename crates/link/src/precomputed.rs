@@ -10,6 +10,7 @@ use crate::config::{LinkConfig, QueueConfig};
 use crate::counters::{DropReason, Stats};
 use crate::loss::Loss;
 use crate::packet::Packet;
+use crate::prefetch::prefetch;
 use crate::ring::Ring;
 use crate::sampling::{Arrived, Sample, Sampling};
 use crate::serializer::{Line, Serializer};
@@ -67,6 +68,9 @@ pub struct PrecomputedLink<P> {
     next_samples: [u64; 2],
     /// Bytes of all packets that were not lost.
     passed_bytes: u64,
+    /// Packets dropped, those that arrive later than now among them.
+    drops: u64,
+    sampling: Option<Box<Sampling>>,
     /// Packets that left no mark: they had reached the far end before anybody could ask.
     unmarked: u64,
     /// Of these: packets and bytes that were not lost and are not in `stats` yet.
@@ -89,7 +93,6 @@ pub struct PrecomputedLink<P> {
     /// Bytes of the packets whose marks were taken.
     retired_bytes: u64,
     stats: Stats,
-    sampling: Option<Box<Sampling>>,
     deferred: Box<DeferredStats>,
 }
 
@@ -123,6 +126,7 @@ impl<P: Packet> PrecomputedLink<P> {
             arriving: Ring::new(),
             next_samples: [u64::MAX; 2],
             passed_bytes: 0,
+            drops: 0,
             sampling: None,
             unmarked: 0,
             fresh: (0, 0),
@@ -514,12 +518,20 @@ impl<P: Packet> PrecomputedLink<P> {
         self.next_samples = [first; 2];
     }
 
+    /// Begins to fetch what a sample needs beside the link itself.
+    #[inline]
+    pub(crate) fn prefetch_sample(&self) {
+        if let Some(sampling) = &self.sampling {
+            prefetch(&**sampling, size_of::<Sampling>());
+        }
+    }
+
     /// Takes the samples that do not see a packet that comes at `at`.
     #[cold]
     fn sample_arrivals(&mut self, at: u64) {
         let Some(sampling) = &mut self.sampling else { return };
         // Those computed ahead of their time, too: they all came before.
-        let dropped_packets = self.stats.dropped() + self.deferred.dropped.len() as u64;
+        let dropped_packets = self.drops;
         while at > self.next_samples[0] {
             let time = self.next_samples[0];
             self.waiting.start(time);
@@ -552,6 +564,7 @@ impl<P: Packet> PrecomputedLink<P> {
 
     #[cold]
     fn defer_drop(&mut self, now: u64, at: u64, reason: DropReason) {
+        self.drops += 1;
         self.deferred.dropped.push_back((at, reason));
         self.deferred.settle(now, &mut self.stats);
     }

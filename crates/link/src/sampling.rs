@@ -26,41 +26,68 @@ pub(crate) struct Arrived {
     pub dropped_packets: u64,
 }
 
-/// Samples at `first`, and every `interval` behind it.
+/// Samples at known times, as far as they were taken.
 pub(crate) struct Sampling {
     interval: u64,
-    /// Parts that were taken, with the times of their samples; the other part is still to come, or the sample.
-    arrived: VecDeque<(u64, Arrived)>,
-    delivered: VecDeque<(u64, u64)>,
+    /// The other part of each is still to come, or the sample.
+    arrived: Parts<Arrived>,
+    delivered: Parts<u64>,
+}
+
+/// Parts of samples, with their times: the first is here, and most often it is the only one.
+struct Parts<T> {
+    first: Option<(u64, T)>,
+    others: VecDeque<(u64, T)>,
 }
 
 impl Sampling {
     pub fn new(interval: u64) -> Sampling {
-        Sampling { interval: interval.max(1), arrived: VecDeque::new(), delivered: VecDeque::new() }
+        Sampling { interval: interval.max(1), arrived: Parts::new(), delivered: Parts::new() }
     }
 
     /// The sample at `at`; returns the time of the next one.
+    #[inline]
     pub fn take_arrived(&mut self, at: u64, part: Arrived) -> u64 {
-        self.arrived.push_back((at, part));
+        self.arrived.push(at, part);
         at.saturating_add(self.interval)
     }
 
     /// The same for the bytes delivered.
+    #[inline]
     pub fn take_delivered(&mut self, at: u64, bytes: u64) -> u64 {
-        self.delivered.push_back((at, bytes));
+        self.delivered.push(at, bytes);
         at.saturating_add(self.interval)
     }
 
     /// Returns the parts of the sample at `now`, as far as they were taken; forgets them and those before.
+    #[inline]
     pub fn poll(&mut self, now: u64) -> (Option<Arrived>, Option<u64>) {
-        (poll(&mut self.arrived, now), poll(&mut self.delivered, now))
+        (self.arrived.poll(now), self.delivered.poll(now))
     }
 }
 
-fn poll<T>(parts: &mut VecDeque<(u64, T)>, now: u64) -> Option<T> {
-    let mut found = None;
-    while parts.front().is_some_and(|&(at, _)| at <= now) {
-        found = parts.pop_front().filter(|&(at, _)| at == now).map(|(_, part)| part);
+impl<T> Parts<T> {
+    fn new() -> Parts<T> {
+        Parts { first: None, others: VecDeque::new() }
     }
-    found
+
+    #[inline]
+    fn push(&mut self, at: u64, part: T) {
+        if self.first.is_none() {
+            self.first = Some((at, part));
+        } else {
+            self.others.push_back((at, part));
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: u64) -> Option<T> {
+        while let Some((at, part)) = self.first.take_if(|(at, _)| *at <= now) {
+            self.first = self.others.pop_front();
+            if at == now {
+                return Some(part);
+            }
+        }
+        None
+    }
 }

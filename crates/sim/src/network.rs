@@ -188,6 +188,11 @@ impl<P: Packet + Routed> Network<P> {
         &mut self.links
     }
 
+    /// All links, for [`Link::sample`] alone: as [`Network::links_mut`], without a walk over them.
+    pub fn links_to_sample(&mut self) -> &mut [Link<P>] {
+        &mut self.links
+    }
+
     /// Tells all links when they are sampled ([`Link::take_samples`]).
     pub fn take_samples(&mut self, first: Time, interval: Span) {
         for link in &mut self.links {
