@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use crate::serializer::Serializer;
 use crate::variable::LinkEvent;
 use std::collections::VecDeque;
-use units::Time;
+use units::{Rate, Time};
 
 /// Oldest packets among which those of one flow are found: a poll's budget (Linux NAPI_POLL_WEIGHT).
 const BUDGET: usize = 64;
@@ -35,6 +35,8 @@ pub struct BatchedLink<P> {
     limit_bytes: u64,
     /// Packets of batches that were taken, in the order in which they leave.
     taken: VecDeque<Taken<P>>,
+    /// The first of them that [`BatchedLink::foresee`] has passed.
+    foreseen: usize,
     /// Time at which the next batch is taken, or the queue found empty; [`Time::NEVER`] while nothing is there.
     look: u64,
     /// A batch is being taken: what comes meanwhile needs no interrupt.
@@ -57,6 +59,7 @@ impl<P: Packet> BatchedLink<P> {
             limit_packets,
             limit_bytes,
             taken: VecDeque::new(),
+            foreseen: 0,
             look: Time::NEVER.0,
             busy: false,
             transmitter: Serializer::new(config.rate, config.framing),
@@ -123,12 +126,33 @@ impl<P: Packet> BatchedLink<P> {
             _ => None,
         };
         if let Some(taken) = &delivered {
+            self.foreseen = self.foreseen.saturating_sub(1);
             self.followed = taken.followed;
             self.counters.deliver(taken.packet.bytes());
         } else if self.look <= now {
             self.take_batch();
         }
         LinkEvent { delivered: delivered.map(|taken| taken.packet), next_event: Time(self.due()), has_dropped: false }
+    }
+
+    /// Hands over copies of the taken packets that leave before `before`, with their times, each once. They stay here.
+    pub(crate) fn foresee(&mut self, before: u64, mut hand: impl FnMut(u64, &P)) {
+        for taken in self.taken.range(self.foreseen..) {
+            if taken.due >= before {
+                break;
+            }
+            hand(taken.due, &taken.packet);
+            self.foreseen += 1;
+        }
+    }
+
+    pub(crate) fn delay(&self) -> u64 {
+        self.delay
+    }
+
+    /// Rate at which it takes packets.
+    pub fn rate(&self) -> Rate {
+        self.transmitter.rate()
     }
 
     /// Takes the next batch, at the time that was set for it.

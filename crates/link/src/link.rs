@@ -159,7 +159,8 @@ impl<P: Packet> Link<P> {
             Link::Precomputed(link) => link.delay(),
             Link::Variable(link) => Span(link.delay()),
             Link::Policed(policed) => Span(policed.link().delay()),
-            Link::HoldBuffer(_) | Link::Batched(_) => Span::ZERO,
+            Link::Batched(link) => Span(link.delay()),
+            Link::HoldBuffer(_) => Span::ZERO,
         }
     }
 
@@ -167,13 +168,14 @@ impl<P: Packet> Link<P> {
     /// all calls, and keeps the packets: [`Link::handle_event`] delivers them as ever. For a caller who knows what comes
     /// here up to [`Link::delay`] before that time, and has handled it, and who changes nothing until then.
     ///
-    /// Of use for a [`VariableLink`], policed or not; other links hand over nothing.
+    /// A precomputed link and a hold buffer hand over nothing.
     #[inline]
     pub fn foresee(&mut self, before: u64, hand: impl FnMut(u64, &P)) {
         match self {
             Link::Variable(link) => link.foresee(before, hand),
             Link::Policed(policed) => policed.link_mut().foresee(before, hand),
-            Link::Precomputed(_) | Link::HoldBuffer(_) | Link::Batched(_) => {}
+            Link::Batched(link) => link.foresee(before, hand),
+            Link::Precomputed(_) | Link::HoldBuffer(_) => {}
         }
     }
 

@@ -164,7 +164,8 @@ impl<P: Packet + Routed> Network<P> {
     /// of its flow and at the same time.
     #[inline]
     pub fn is_followed(&self) -> bool {
-        self.has_batches && self.links.get(self.last_hop as usize).is_some_and(Link::is_followed)
+        let of_link = || self.links.get(self.last_hop as usize).is_some_and(Link::is_followed);
+        self.has_batches && if self.is_ahead { self.ahead().is_followed } else { of_link() }
     }
 
     /// The time of the latest event.

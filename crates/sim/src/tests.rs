@@ -29,6 +29,9 @@ impl Packet for Probe {
         false
     }
     fn mark_ce(&mut self) {}
+    fn offload_bytes(&self) -> u32 {
+        self.bytes.saturating_sub(40)
+    }
 }
 
 impl Routed for Probe {

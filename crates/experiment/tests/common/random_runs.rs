@@ -148,20 +148,25 @@ fn link(draw: &mut Draw, name: &str, (from, to): (u64, u64), (rate, delay): (u64
 
 /// Makes `link` decide at the time of each packet.
 fn decide_late(draw: &mut Draw, link: &mut Value, rate: u64, bytes: u64) {
-    match draw.below(6) {
+    match draw.below(8) {
         0 | 1 => {
             let kind = draw.of(&["uniform", "normal", "exponential"]);
             let scale = draw.of(&[0, 1000, MS / 10, MS]);
             link["jitter"] = json!({"distribution": kind, "scale_ns": scale, "reordering": draw.percent(40)});
         }
-        2 => link["policer"] = json!({"rate_bps": rate / 2 + 1, "burst_bytes": 30_000}),
-        3 => {
+        2 | 3 => {
+            link["loss"] = json!({"kind": "none"});
+            link["batching"] = json!({"max_bytes": draw.of(&[0, 9000, 65_536]), "wait_ns": draw.of(&[0, 1000, MS / 10]),
+                                      "wait_packets": draw.of(&[json!(null), json!(10)])});
+        }
+        4 => link["policer"] = json!({"rate_bps": rate / 2 + 1, "burst_bytes": 30_000}),
+        5 => {
             let low = bytes / 8 + 1;
             link["queue"] = json!({"kind": "red", "limit_bytes": bytes, "min_bytes": low, "max_bytes": 4 * low,
                                    "max_probability_ppm": 100_000, "weight_shift": draw.between(2, 9),
                                    "ecn": draw.percent(50)});
         }
-        4 => {
+        6 => {
             link["queue"] = json!({"kind": "codel", "limit_packets": 1000, "target_ns": 5 * MS,
                                    "interval_ns": 100 * MS, "ecn": draw.percent(50)});
         }
@@ -173,16 +178,19 @@ fn decide_late(draw: &mut Draw, link: &mut Value, rate: u64, bytes: u64) {
     }
 }
 
-/// A change of one of `links`.
-fn change(draw: &mut Draw, links: &[Value], style: &Style) -> Value {
+/// A change of one of `links`, unless it takes batches.
+fn change(draw: &mut Draw, links: &[Value], style: &Style) -> Option<Value> {
     let link = draw.below(links.len() as u64);
-    match draw.below(5) {
+    if !links[link as usize]["batching"].is_null() {
+        return None;
+    }
+    Some(match draw.below(5) {
         0 => json!({"kind": "rate", "link": link, "rate_bps": style.rate(draw)}),
         1 => json!({"kind": "delay", "link": link, "delay_ns": style.delay(draw) + draw.of(&[0, MS])}),
         2 => json!({"kind": "loss", "link": link, "loss": loss(draw)}),
         3 => json!({"kind": "link_down", "link": link}),
         _ => json!({"kind": "link_up", "link": link}),
-    }
+    })
 }
 
 fn loss(draw: &mut Draw) -> Value {
@@ -463,10 +471,10 @@ fn random_value(seed: u64) -> Value {
             let action = if !background.is_empty() && !draw.percent(style.late) {
                 let kind = draw.of(&["background_on", "background_off"]);
                 json!({"kind": kind, "source": draw.below(background.len() as u64)})
-            } else if draw.percent(style.late) {
-                change(draw, &net.links, &style)
             } else {
-                continue;
+                let changes = draw.percent(style.late);
+                let Some(action) = changes.then(|| change(draw, &net.links, &style)).flatten() else { continue };
+                action
             };
             let when = if draw.percent(30) {
                 json!({"kind": "flow_reaches", "flow": draw.below(flows.len() as u64), "rate_bps": 1_000_000,

@@ -61,9 +61,13 @@ impl<P: Packet + Routed + Train> Network<P> {
                 state.later_events.push(at);
             }
         };
+        // What a host sends at once comes whole, before anything that it leads to.
+        let mut burst = (0, 0);
         loop {
             let due = late.due;
-            if let Some(arrival) = coming.next_if(|next| late.is_before_event(next, source)) {
+            let is_next = |next: &Arrival<P>| next.key() == burst || late.is_before_event(next, source);
+            if let Some(arrival) = coming.next_if(is_next) {
+                burst = if arrival.is_from_link() { (0, 0) } else { arrival.key() };
                 let (at, from_link, mut packet) = (arrival.at, arrival.is_from_link(), arrival.packet);
                 if from_link {
                     packet.advance();
@@ -206,7 +210,18 @@ impl<P> Horizons<P> {
         latest.1
     }
 
-    /// The same, of a packet that goes to `host`.
+    /// The latest `count` packets of `host` have come over `link`.
+    #[inline]
+    pub(super) fn note_ties(&mut self, link: u32, host: u32, count: usize) {
+        if self.plan.counts_ties[link as usize] {
+            let first = self.inboxes[host as usize].queue.len() - count;
+            for index in first..first + count {
+                self.note_tie(link, host, self.inboxes[host as usize].queue[index].0);
+            }
+        }
+    }
+
+    /// As [`Horizons::number_of`], of a packet that goes to `host`.
     #[inline]
     pub(super) fn note_tie(&mut self, link: u32, host: u32, at: u64) {
         if self.plan.counts_ties[link as usize] {

@@ -82,10 +82,12 @@ impl<P: Packet + Routed + Train> Network<P> {
             let Some(&(last, _)) = tokens.last() else { return };
             match state.plan.nexts[link as usize] {
                 Next::Host(host) => {
+                    let count = tokens.len();
                     let queue = &mut state.inboxes[host as usize].queue;
-                    reserve(queue, tokens.len());
+                    reserve(queue, count);
                     // Not by `extend`, which would make room for one more.
                     tokens.drain(..).for_each(|(at, packet)| queue.push_back((at, after(packet, steps))));
+                    state.note_ties(link, host, count);
                     state.activate(state.of_host[host as usize]);
                     return;
                 }
@@ -124,10 +126,12 @@ impl<P: Packet + Routed + Train> Network<P> {
         if inbox.before == 0 {
             return;
         }
-        let last = precomputed(&mut links[state.plan.last_links[host as usize] as usize]);
+        let (link, count) = (state.plan.last_links[host as usize], inbox.before);
+        let last = precomputed(&mut links[link as usize]);
         for packets in inbox.take_before() {
             last.admit_each(state.quiet, packets);
         }
+        state.note_ties(link, host, count);
     }
 
     /// The same for all hosts, before anybody looks at links.

@@ -116,6 +116,8 @@ impl<P: Packet + Routed + Train> Network<P> {
             cause: 0,
             nth: 0,
             fired: (u64::MAX, 0),
+            fired_nth: 0,
+            is_followed: false,
             floor: 0,
             running: NOBODY,
             part: None,

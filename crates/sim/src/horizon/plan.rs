@@ -19,7 +19,7 @@ const SMALLEST_BYTES: u64 = 40;
 /// Reason for which a network has no horizons.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
-    /// A link is a hold buffer, or takes packets in batches.
+    /// A link is a hold buffer, or takes batches so fast that two may leave at one ns.
     LinkOfOtherKind(u32),
     /// Packets may change their path.
     PathsDiverge,
@@ -81,7 +81,7 @@ pub struct Plan {
     /// By link: it decides at the time of a packet, or may change.
     pub is_late: Vec<bool>,
     /// By link: it may deliver several packets in one ns, and hosts may answer at once in an order that matters: it leads
-    /// to several places, or a process to which it leads sends into it.
+    /// to several places, or a process to which it leads sends into it or into one that takes batches.
     pub counts_ties: Vec<bool>,
     /// There is such a link.
     pub has_late: bool,
@@ -163,7 +163,10 @@ impl Plan {
         let mut counts_ties: Vec<bool> =
             (0..links.len()).map(|link| has_ties(link) && nexts[link] == Next::Mixed).collect();
         for (&link, process) in last_links.iter().zip(&processes.of_host).filter(|(&link, _)| link != NONE) {
-            counts_ties[link as usize] |= has_ties(link as usize) && sends.contains(&(link, *process));
+            let answers = |&(first, sender): &(u32, u32)| {
+                sender == *process && (first == link || matches!(links[first as usize], Link::Batched(_)))
+            };
+            counts_ties[link as usize] |= has_ties(link as usize) && sends.iter().any(answers);
         }
         let has_late = is_late.contains(&true);
         // Late links have handed over nothing that they deliver later.
@@ -316,8 +319,11 @@ pub fn walks(routes: &Routes, processes: &Processes) -> Result<Vec<Walk>, Unfit>
 fn least_delays<P: Packet>(links: &[Link<P>], processes: &Processes) -> Result<Vec<u64>, Unfit> {
     let mut delays = vec![];
     for (number, link) in (0..).zip(links) {
-        if matches!(link, Link::HoldBuffer(_) | Link::Batched(_)) {
-            return Err(Unfit::LinkOfOtherKind(number));
+        match link {
+            // Two batches do not leave at one ns.
+            Link::Batched(link) if link.rate().0 <= MAX_RATE_BPS => {}
+            Link::Batched(_) | Link::HoldBuffer(_) => return Err(Unfit::LinkOfOtherKind(number)),
+            Link::Precomputed(_) | Link::Variable(_) | Link::Policed(_) => {}
         }
         delays.push(link.delay().0);
     }

@@ -66,6 +66,10 @@ pub(crate) struct Horizons<P> {
     pub(super) nth: u32,
     /// Time of the latest timer of the process whose turn it is, and the largest source of those at that time.
     pub(super) fired: (u64, u32),
+    /// Of that one: its number among those of that source and time.
+    pub(super) fired_nth: u32,
+    /// The host has a packet behind which another one of its batch comes.
+    pub(crate) is_followed: bool,
     /// Source of a timer of all that fires now.
     pub(super) floor: u32,
     /// The process whose turn it is.

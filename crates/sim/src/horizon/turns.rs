@@ -98,6 +98,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         let mut inbox = std::mem::take(&mut state.inboxes[host as usize].queue);
         let link = state.plan.last_links[host as usize];
         self.last_hop = link;
+        let is_batched = self.is_batched(link);
         loop {
             let state = self.ahead_mut();
             let due = state.processes[process as usize].due;
@@ -113,18 +114,20 @@ impl<P: Packet + Routed + Train> Network<P> {
             }
             let mut bound = horizon.min(due.saturating_add(1));
             let tie = state.inboxes[host as usize].ties.as_mut().map_or(u64::MAX, |ties| ties.first());
-            let count = if first < tie {
+            let count = if first < tie && !is_batched {
                 bound = bound.min(tie);
                 count_before(piece, bound)
             } else {
                 state.nth = state.take_tie(host, first);
+                state.is_followed = is_batched && inbox.get(1).is_some_and(|next| next.0 == first);
                 1
             };
             let cause = self.early + link;
             self.ahead_mut().cause = cause;
             let handled = hosts.handle_packets(host, &piece[..count], self);
             self.events += handled as u64;
-            self.ahead_mut().nth = 0;
+            let state = self.ahead_mut();
+            (state.nth, state.is_followed) = (0, false);
             inbox.drain(..handled);
         }
         let left = &mut self.ahead_mut().inboxes[host as usize].queue;
@@ -160,10 +163,18 @@ impl<P: Packet + Routed + Train> Network<P> {
             state.take_tie(host, at);
             heads.extend(state.head(host, horizon));
             state.nth = nth;
+            let is_followed = state.inboxes[host as usize].queue.front().is_some_and(|next| next.0 == at);
+            let is_followed = is_followed && self.is_batched(link);
+            self.ahead_mut().is_followed = is_followed;
             self.events += 1;
             self.arrive(hosts, (at, link), host, packet);
-            self.ahead_mut().nth = 0;
+            let state = self.ahead_mut();
+            (state.nth, state.is_followed) = (0, false);
         }
+    }
+
+    fn is_batched(&self, link: u32) -> bool {
+        matches!(self.links.get(link as usize), Some(Link::Batched(_)))
     }
 
     #[inline]
@@ -183,17 +194,23 @@ impl<P: Packet + Routed + Train> Network<P> {
         let (due, timer) = (of_it.due, of_it.timer);
         state.due[timer as usize] = u64::MAX;
         of_it.find_next(&state.due);
-        let mut source = self.timer_source(timer);
+        let own = self.timer_source(timer);
+        let mut source = own;
         let state = self.ahead_mut();
         // An event that another one of the same ns led to goes just behind that one, whatever its source.
         source = source.max(state.floor);
         if state.fired.0 == due {
             source = source.max(state.fired.1);
         }
-        (state.fired, state.cause) = ((due, source), source);
+        state.nth = match (state.fired == (due, source), own == source) {
+            (true, _) => state.fired_nth + 1,
+            (false, is_first) => u32::from(!is_first),
+        };
+        (state.fired, state.fired_nth, state.cause) = ((due, source), state.nth, source);
         self.now = Time(due);
         self.events += 1;
         hosts.handle_timer(Time(due), timer, self);
+        self.ahead_mut().nth = 0;
     }
 }
 

@@ -3,7 +3,8 @@
 use super::{change, drop_tail, Change, Probe};
 use crate::{Hosts, Network, Processes, Progress, Routes, TimerScope, Train, Unfit};
 use link::{
-    DropReason, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, PolicerConfig, QueueConfig, Stats,
+    Batching, DropReason, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, PolicerConfig, QueueConfig,
+    Stats,
 };
 use proptest::prelude::*;
 use units::{Rate, Span, Time};
@@ -335,7 +336,13 @@ fn late() -> impl Strategy<Value = LinkConfig> {
     ];
     let jitter = (distribution, prop_oneof![0u64..20, 0u64..20_000], any::<bool>());
     let policer = (1_000_000u64..2_000_000_000, 1_500u64..9_000);
-    (link_config(), queue, prop::option::of(jitter), prop::option::weighted(0.3, policer)).prop_map(
+    let batching = (0u32..5_000, prop_oneof![Just(0u64), 0u64..5_000], prop::option::of(1u64..5));
+    let batched = (link_config(), batching).prop_map(|(config, (max_bytes, wait, wait_packets))| LinkConfig {
+        loss: LossModel::None,
+        batching: Some(Batching { max_bytes, wait: Span(wait), wait_packets }),
+        ..config
+    });
+    let other = (link_config(), queue, prop::option::of(jitter), prop::option::weighted(0.3, policer)).prop_map(
         |(config, queue, jitter, policer)| LinkConfig {
             queue: queue.unwrap_or_else(|| config.queue.clone()),
             jitter: jitter.map(|(distribution, scale, reordering)| Jitter {
@@ -346,7 +353,8 @@ fn late() -> impl Strategy<Value = LinkConfig> {
             policer: policer.map(|(rate, burst_bytes)| PolicerConfig { rate: Rate(rate), burst_bytes }),
             ..config
         },
-    )
+    );
+    prop_oneof![4 => other, 1 => batched]
 }
 
 /// A route as drawn: which links, to the host of an earlier route where its last link is the same, process.
@@ -412,12 +420,16 @@ fn built(((mut links, changes), drawn, form, times): (DrawnLinks, Vec<DrawnRoute
     pauses.iter_mut().for_each(|pause| *pause *= 1000);
     pauses.sort_unstable();
     let count = links.len();
+    let is_batched: Vec<_> = links.iter().map(|link| link.batching.is_some()).collect();
     Case {
         links,
         routes,
         process_of,
         processes,
-        changes: changes.into_iter().map(|(at, link, change)| (at * 1000, link % count, change)).collect(),
+        // Batches do not change.
+        changes: (changes.into_iter().map(|(at, link, change)| (at * 1000, link % count, change)))
+            .filter(|change| !is_batched[change.1])
+            .collect(),
         early: early.into_iter().map(|at| at * 1000).collect(),
         timers: timers.into_iter().map(|(process, at)| (process % processes, at * 1000)).collect(),
         samples: samples.into_iter().map(|(at, sends)| (at * 1000, sends)).collect(),
