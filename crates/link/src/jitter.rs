@@ -17,7 +17,7 @@ pub struct JitterSource {
 enum Shape {
     Uniform(u64),
     Exponential(Geometric),
-    Normal { sigma: u64, mass_below: Box<[u64]> },
+    Normal { sigma: u64, cells: Cells },
 }
 
 impl JitterSource {
@@ -27,7 +27,7 @@ impl JitterSource {
         let shape = match jitter.distribution {
             JitterDistribution::Uniform => Shape::Uniform(scale),
             JitterDistribution::Exponential => Shape::Exponential(Geometric::with_mean(scale)),
-            JitterDistribution::Normal => Shape::Normal { sigma: scale, mass_below: half_normal() },
+            JitterDistribution::Normal => Shape::Normal { sigma: scale, cells: Cells::new(half_normal()) },
         };
         JitterSource { random, shape }
     }
@@ -37,16 +37,46 @@ impl JitterSource {
         match &self.shape {
             Shape::Uniform(largest) => self.random.below(*largest + 1),
             Shape::Exponential(distance) => distance.sample(&mut self.random),
-            Shape::Normal { sigma, mass_below } => {
-                let mass = self.random.below(mass_below[CELLS]);
-                let cell = mass_below.partition_point(|&below| below <= mass) - 1;
-                let (low, high) = (mass_below[cell], mass_below[cell + 1]);
+            Shape::Normal { sigma, cells } => {
+                let mass = self.random.below(cells.mass_below[CELLS]);
+                let cell = cells.of(mass);
+                let (low, high) = (cells.mass_below[cell], cells.mass_below[cell + 1]);
                 // Position in units of a cell, 2^-32: the density is flat within a cell.
                 let inside = (u128::from(mass - low) << 32) / u128::from(high - low);
                 let position = ((cell as u128) << 32) + inside;
                 ((u128::from(*sigma) * position / u128::from(CELLS_PER_SIGMA)) >> 32) as u64
             }
         }
+    }
+}
+
+/// Cells of a distribution, found without a search: a guide table (Chen and Asau 1974) tells where to begin.
+struct Cells {
+    /// Mass below each cell's lower edge; the last entry is the whole mass.
+    mass_below: Box<[u64]>,
+    /// By the highest bits of a mass: the cell of the least such mass.
+    guide: Box<[u16]>,
+    /// Bits of a mass below those.
+    shift: u32,
+}
+
+impl Cells {
+    fn new(mass_below: Box<[u64]>) -> Cells {
+        let all = mass_below[CELLS];
+        let shift = (all / CELLS as u64).ilog2();
+        let cell_of = |mass: u64| mass_below.partition_point(|&below| below <= mass) as u16 - 1;
+        let guide = (0..=(all - 1) >> shift).map(|bits| cell_of(bits << shift)).collect();
+        Cells { mass_below, guide, shift }
+    }
+
+    /// The cell of `mass`, which is below the whole mass.
+    #[inline]
+    fn of(&self, mass: u64) -> usize {
+        let mut cell = usize::from(self.guide[(mass >> self.shift) as usize]);
+        while self.mass_below[cell + 1] <= mass {
+            cell += 1;
+        }
+        cell
     }
 }
 
@@ -115,6 +145,16 @@ mod tests {
             assert!((got - sigma).abs() < 0.02 * sigma + 0.01, "{part}: {got} instead of {sigma}");
         }
         assert!(all[all.len() - 1] <= 4_000_000);
+    }
+
+    #[test]
+    fn the_guide_leads_to_the_cell_of_each_mass() {
+        let cells = Cells::new(half_normal());
+        let edges = cells.mass_below[..CELLS].iter().flat_map(|&edge| [edge, edge + 1, edge.saturating_sub(1)]);
+        let all = cells.mass_below[CELLS];
+        for mass in edges.chain((0..10_000).map(|part| all / 10_000 * part)).chain([all - 1]) {
+            assert_eq!(cells.of(mass), cells.mass_below.partition_point(|&below| below <= mass) - 1, "{mass}");
+        }
     }
 
     #[test]
