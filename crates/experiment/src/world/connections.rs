@@ -175,6 +175,10 @@ impl<T: Transport> Connections<T> {
         let mut departures = net.departures(hop);
         let send = |now, packet, count| departures.send(now, packet, count);
         let handled = flow.endpoint(side).handle_run(&mut self.pool, packets, Time::NEVER, hop, send);
+        if let Some(&(at, _)) = packets[..handled].last() {
+            // Timers count from it: another process may have been further.
+            net.begin_arrival(Time(at));
+        }
         self.arm(index, side, net);
         handled
     }
