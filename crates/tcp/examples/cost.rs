@@ -195,7 +195,7 @@ fn senders(flows: &mut [Flow], end: u64, seg: &mut Segment, line: &mut Line) {
         while flow.back.next(end).is_some() {
             if !line.single {
                 let arrivals = flow.back.rest();
-                flow.back.head += flow.sender.handle_run(Time(end), arrivals, |at, seg, segments| {
+                flow.back.head += flow.sender.handle_run(Time(end), arrivals, |at: Time, seg: &Segment, segments| {
                     let mut packet = Packet::of(seg);
                     for _ in 0..segments {
                         flow.line_free = flow.line_free.max(at.0) + line.spacing;
@@ -238,7 +238,7 @@ fn receivers(flows: &mut [Flow], end: u64, seg: &mut Segment, line: &Line) -> u6
         while flow.forward.next(end).is_some() {
             if !line.single {
                 let arrivals = flow.forward.rest();
-                flow.forward.head += flow.receiver.handle_run(Time(end), arrivals, |at, seg, _| {
+                flow.forward.head += flow.receiver.handle_run(Time(end), arrivals, |at: Time, seg: &Segment, _| {
                     flow.back.send(at.0 + line.one_way, seg);
                 });
             }
