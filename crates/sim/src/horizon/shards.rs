@@ -36,7 +36,7 @@ impl Shards {
         for walk in walks {
             *weights.entry(groups.first(walk.sender)).or_insert(0) += 1;
         }
-        // What late links have handed over ahead, and numbers of packets at one time, are one worker's.
+        // One worker has all that late links have handed over ahead, and all numbers of packets at one time.
         let is_plain = !plan.has_late && !plan.counts_ties.contains(&true);
         let workers = if is_plain { workers.min(weights.len()).max(1) } else { 1 };
         let of_group = dealt(&weights, workers);
@@ -54,13 +54,16 @@ impl Shards {
         let mut of_position = vec![];
         for walk in walks {
             let worker = of_process[walk.sender as usize];
-            let mut owner = worker;
+            let (mut owner, mut is_careful) = (worker, false);
             for &link in &walk.links {
                 owner = match plan.places[link as usize] {
                     Place::Merged => of_component[&components.first(link)],
-                    Place::Direct | Place::Last(_) => worker,
-                    Place::Fused => owner,
+                    // A careful link in front passes its packets on itself.
+                    Place::Last(_) if !is_careful => worker,
+                    Place::Direct => worker,
+                    Place::Fused | Place::Last(_) => owner,
                 };
+                is_careful = plan.is_careful[link as usize];
                 of_link[link as usize] = owner;
             }
             of_position.extend((0..=walk.links.len()).map(|_| worker));
