@@ -56,7 +56,7 @@ pub fn divide<M: TransportMaker, N: Node<M::Transport>>(
     (world, net): &mut Built<M, N>,
     workers: usize,
 ) -> Option<Division> {
-    // What drains does so behind the end, one event after the other.
+    // The rest of such work drains behind the end, one event after the other.
     let drains = |flow: &Flow<M::Transport>| flow.workload.messages().is_some() || flow.workload.share().is_some();
     let is_plain = world.probes.is_empty() && world.path_test.is_none() && !world.connections.flows.iter().any(drains);
     let ends_itself = earliest_end(spec, world, Time::ZERO) < Time(spec.duration_ns);

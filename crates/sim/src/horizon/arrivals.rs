@@ -35,10 +35,19 @@ impl<P> Arrivals<P> {
         (self.last, self.is_sorted) = ((0, 0), true);
     }
 
-    /// Takes what another worker has handed over; leaves the room for it.
-    pub fn add_all(&mut self, list: &mut Vec<Arrival<P>>) {
-        self.list.append(list);
-        self.is_sorted = false;
+    /// Takes what another worker has sorted and handed over; leaves the room for it. Both lists are in order.
+    pub fn merge(&mut self, list: &mut Vec<Arrival<P>>, scratch: &mut Buckets<P>)
+    where
+        P: Copy,
+    {
+        debug_assert!(self.is_sorted, "each sorts before all meet");
+        if self.list.is_empty() {
+            std::mem::swap(&mut self.list, list);
+        } else {
+            scratch.merge(&mut self.list, list);
+        }
+        list.clear();
+        self.last = self.list.last().map_or((0, 0), Arrival::key);
     }
 
     /// Takes all.

@@ -1,8 +1,7 @@
 //! Workers of a team: what they hand each other, and when.
 
-use super::links::HANDED_ON_SOON;
 use super::part::Part;
-use super::plan::walks;
+use super::plan::{walks, NONE};
 use super::processes::{Processes, TimerScope};
 use super::shards::Shards;
 use super::state::PLANNED;
@@ -74,6 +73,10 @@ impl<P: Packet + Routed + Train> Network<P> {
     pub(super) fn exchange_arrivals(&mut self) {
         let state = self.ahead_mut();
         let Some(part) = &mut state.part else { return };
+        // Each sorts what it has for a link; its owner merges.
+        for &(link, _) in &state.plan.merged {
+            state.arrivals[link as usize].sort(&mut state.buckets);
+        }
         for to in part.others() {
             let mut parcels = part.team.arrivals(part.worker, to);
             let mut used = 0;
@@ -97,7 +100,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         for from in part.others() {
             for (link, list) in part.team.arrivals(from, part.worker).iter_mut() {
                 if !list.is_empty() {
-                    state.arrivals[*link as usize].add_all(list);
+                    state.arrivals[*link as usize].merge(list, &mut state.buckets);
                 }
             }
         }
@@ -128,27 +131,42 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
         let mut all = report;
         let others: Vec<usize> = part.others().collect();
+        let mut own = std::mem::take(&mut part.packets[part.worker]);
         let (team, worker) = (Arc::clone(&part.team), part.worker);
         for from in others {
             let mut ours = team.deliveries(from, worker);
             all.add(&ours.report);
             let state = self.ahead_mut();
             state.drops.append(&mut ours.drops);
-            for (index, &(at, packet)) in ours.packets.iter().enumerate() {
-                if let Some((_, soon)) = ours.packets.get(index + HANDED_ON_SOON) {
-                    self.prefetch_inbox(soon, false);
-                }
-                if let Some((_, soon)) = ours.packets.get(index + HANDED_ON_SOON / 2) {
-                    self.prefetch_inbox(soon, true);
-                }
-                self.receive(at, packet);
-            }
-            ours.packets.clear();
+            self.receive_all(&mut ours.packets);
         }
+        self.receive_all(&mut own);
         let state = self.ahead_mut();
         if let Some(part) = &mut state.part {
             (part.all, part.is_fresh) = (all, true);
+            part.packets[worker] = own;
         }
+    }
+
+    fn receive_all(&mut self, packets: &mut Vec<(u64, P)>) {
+        for index in 0..packets.len() {
+            self.prefetch_soon(packets, index);
+            let (at, packet) = packets[index];
+            self.receive(at, packet);
+        }
+        packets.clear();
+    }
+
+    /// Keeps `packet`, which comes to its next link at `at`, for the worker of its host, if that link is a last one.
+    #[inline]
+    pub(super) fn keep(&mut self, at: u64, packet: P) -> bool {
+        let end = self.horizon.0;
+        let state = self.ahead_mut();
+        let is_last = state.plan.lasts[packet.hop() as usize + 1] != NONE && at <= end;
+        if let Some(part) = state.part.as_mut().filter(|_| is_last) {
+            part.keep(at, packet);
+        }
+        is_last
     }
 
     /// `packet` comes to a host, or to its last link, at `at`.

@@ -11,7 +11,7 @@ use units::growth::reserve;
 use units::Time;
 
 /// Packets between one that is handed on and that whose inbox is fetched meanwhile.
-pub(super) const HANDED_ON_SOON: usize = 24;
+const HANDED_ON_SOON: usize = 24;
 
 impl<P: Packet + Routed> Network<P> {
     /// A host sends `count` packets from `first` on into `link`.
@@ -199,15 +199,14 @@ impl<P: Packet + Routed + Train> Network<P> {
             precomputed(&mut links[link as usize]).admit_all(state.quiet, &mut tokens, |at, packet, reason| {
                 state.drops.push((at, link, packet, reason));
             });
+            let is_shared = self.ahead().part.is_some();
             for index in 0..tokens.len() {
-                if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON) {
-                    self.prefetch_inbox(soon, false);
-                }
-                if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON / 2) {
-                    self.prefetch_inbox(soon, true);
+                if !is_shared {
+                    self.prefetch_soon(&tokens, index);
                 }
                 let (at, packet) = tokens[index];
-                if !self.leave_to_last(at, packet) && self.hand_on(link, at, packet).is_err() {
+                let is_left = if is_shared { self.keep(at, packet) } else { self.leave_to_last(at, packet) };
+                if !is_left && self.hand_on(link, at, packet).is_err() {
                     unreachable!("links behind link {link} drop nothing");
                 }
             }
@@ -225,9 +224,20 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
     }
 
+    /// Fetches the inboxes to which those of `tokens` go that are soon behind `index`.
+    #[inline]
+    pub(super) fn prefetch_soon(&self, tokens: &[(u64, P)], index: usize) {
+        if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON) {
+            self.prefetch_inbox(soon, false);
+        }
+        if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON / 2) {
+            self.prefetch_inbox(soon, true);
+        }
+    }
+
     /// Fetches the inbox to which `packet` is handed on soon, or, with `next`, its place there.
     #[inline]
-    pub(super) fn prefetch_inbox(&self, packet: &P, next: bool) {
+    fn prefetch_inbox(&self, packet: &P, next: bool) {
         let state = self.ahead();
         let host = match state.plan.lasts[packet.hop() as usize + 1] {
             NONE => return,
@@ -249,9 +259,6 @@ impl<P: Packet + Routed + Train> Network<P> {
         let host = state.plan.lasts[packet.hop() as usize + 1];
         if host == NONE || at > end {
             return false;
-        }
-        if state.keep_for_other(at, packet) {
-            return true;
         }
         packet.advance();
         let inbox = &mut state.inboxes[host as usize];

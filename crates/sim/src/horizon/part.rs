@@ -10,7 +10,7 @@ pub(super) struct Part<P> {
     pub(super) worker: usize,
     pub(super) team: Arc<Team<P>>,
     pub(super) shards: Shards,
-    /// Packets for hosts of others, by worker.
+    /// Packets for hosts, by worker.
     pub(super) packets: Vec<Vec<(u64, P)>>,
     /// All workers together, as of the latest meeting.
     pub(super) all: Report,
@@ -47,11 +47,19 @@ impl<P> Part<P> {
     where
         P: Routed,
     {
-        let other = self.shards.of_position(packet.hop());
-        if other == self.worker {
-            return false;
+        let is_other = self.shards.of_position(packet.hop()) != self.worker;
+        if is_other {
+            self.keep(at, packet);
         }
-        self.packets[other].push((at, packet));
-        true
+        is_other
+    }
+
+    /// Keeps `packet`, which comes to a host or its last link at `at`, until all merged links have passed on all.
+    #[inline]
+    pub(super) fn keep(&mut self, at: u64, packet: P)
+    where
+        P: Routed,
+    {
+        self.packets[self.shards.of_position(packet.hop())].push((at, packet));
     }
 }

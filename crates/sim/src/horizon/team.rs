@@ -5,8 +5,8 @@ use link::DropReason;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Looks at a meeting before a thread sleeps: some us, as long as waking it would take.
-const SPINS: u32 = 1000;
+/// Looks at a meeting before a thread sleeps. With 1,000, 1,000 flows took 4 % longer: waking takes its time, too.
+const SPINS: u32 = 10_000;
 
 /// Packets on their way to a merged link.
 pub(super) type Parcel<P> = (u32, Vec<Arrival<P>>);
