@@ -165,8 +165,8 @@ impl<P: Packet> Link<P> {
     }
 
     /// Hands over copies of the packets that reach the far end before `before`, with their times, ns, each once over
-    /// all calls, and keeps the packets: [`Link::handle_event`] delivers them as ever. For a caller who knows what comes
-    /// here up to [`Link::delay`] before that time, and has handled it, and who changes nothing until then.
+    /// all calls, and keeps the packets: [`Link::handle_event`] delivers them as ever. The caller has handled all that
+    /// comes here up to [`Link::delay`] before that time, and changes nothing until then.
     ///
     /// A precomputed link and a hold buffer hand over nothing.
     #[inline]

@@ -165,7 +165,8 @@ impl World {
                     ts_ecr: s.ts_ecr,
                     len: s.len,
                 });
-                let taken = this.endpoint.handle_run(until, rest, |at: Time, seg: &Segment, n| trains.push((at.0, *seg, n)));
+                let taken =
+                    this.endpoint.handle_run(until, rest, |at: Time, seg: &Segment, n| trains.push((at.0, *seg, n)));
                 this.in_runs += taken as u64;
                 index += taken;
                 for (at, segment, segments) in trains {

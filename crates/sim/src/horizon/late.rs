@@ -14,34 +14,6 @@ use link::{Admission, Link, LinkEvent, Packet};
 use units::growth::reserve;
 use units::Time;
 
-/// State of a link beside itself.
-#[derive(Clone, Copy)]
-pub(super) struct Late {
-    /// Time of its next event, ns.
-    pub due: u64,
-    /// Packets inside that were handed over ahead of their delivery.
-    foreseen: u64,
-    /// Time of the latest packet handed over, and its number at that time.
-    latest: (u64, u32),
-    /// Time of the latest delivery, and the number of those at that time.
-    delivered: (u64, u32),
-}
-
-impl Late {
-    /// Of a link whose next event is due at `due`.
-    pub fn new(due: Time) -> Late {
-        Late { due: due.0, foreseen: 0, latest: (0, 0), delivered: (0, 0) }
-    }
-
-    /// Returns true if `arrival` comes before the next event of the link with `source`. One that the link's own
-    /// delivery led to comes just behind that delivery.
-    #[inline]
-    fn is_before_event<P>(&self, arrival: &Arrival<P>, source: u32) -> bool {
-        let order = (arrival.at, arrival.cause()).cmp(&(self.due, source));
-        order.is_lt() || (order.is_eq() && self.delivered.0 == self.due && arrival.nth() < self.delivered.1)
-    }
-}
-
 impl<P: Packet + Routed + Train> Network<P> {
     /// All that happens at `link` before `bound`, a time and a source, and what it delivers before `known`.
     pub(super) fn pass_late(&mut self, link: u32, horizon: u64, bound: (u64, u32), known: u64) {
@@ -61,7 +33,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 state.later_events.push(at);
             }
         };
-        // What a host sends at once comes whole, before anything that it leads to.
+        // A host's packets of one event come together, before anything that they lead to.
         let mut burst = (0, 0);
         loop {
             let due = late.due;
@@ -110,7 +82,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         self.ahead_mut().sent.tokens = tokens;
     }
 
-    /// What early timers have sent at `time` comes to late links, before the next of these timers fires.
+    /// Late links get the packets that early timers have sent at `time`, before the next of these timers fires.
     pub(super) fn pass_early(&mut self, time: u64) {
         for index in 0..self.ahead().plan.merged.len() {
             let (link, _) = self.ahead().plan.merged[index];

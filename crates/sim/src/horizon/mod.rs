@@ -15,6 +15,7 @@ mod arrivals;
 mod buckets;
 mod exchange;
 mod late;
+mod late_state;
 mod links;
 mod part;
 mod plan;
@@ -39,6 +40,7 @@ use crate::network::{Hosts, Network, Progress};
 use crate::routes::{Hop, Routed, Train};
 use arrivals::{Arrivals, Inbox};
 use buckets::Buckets;
+use late_state::Late;
 use link::Packet;
 use plan::Plan;
 use process::Process;
@@ -99,7 +101,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             arrivals: plan.places.iter().map(|_| Arrivals::default()).collect(),
             sent: Sent::default(),
             buckets: Buckets::default(),
-            late: plan.late_states(),
+            late: Late::of_links(&plan),
             plan,
             alone: of_process.iter().map(Process::alone).collect(),
             processes: of_process,

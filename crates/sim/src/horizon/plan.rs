@@ -1,11 +1,9 @@
 //! The static part of horizons: kinds of links, their order, and the lookahead.
 
-use super::late::Late;
 use super::processes::Processes;
 use crate::routes::{Hop, Routed, Routes};
 use link::{Link, Packet};
 use std::collections::BTreeSet;
-use units::Time;
 
 /// No link, no process, no bound.
 pub const NONE: u32 = u32::MAX;
@@ -80,8 +78,8 @@ pub struct Plan {
     pub from_merged: u64,
     /// By link: it decides at the time of a packet, or may change.
     pub is_late: Vec<bool>,
-    /// By link: it may deliver several packets in one ns, and hosts may answer at once in an order that matters: it leads
-    /// to several places, or a process to which it leads sends into it or into one that takes batches.
+    /// By link: it may deliver several packets in one ns, and hosts may answer at once in an order that matters: it
+    /// leads to several places, or a process to which it leads sends into it or into one that takes batches.
     pub counts_ties: Vec<bool>,
     /// There is such a link.
     pub has_late: bool,
@@ -199,12 +197,6 @@ impl Plan {
             has_late,
             delays,
         })
-    }
-
-    /// By link: its state beside itself, where links have one.
-    pub fn late_states(&self) -> Vec<Late> {
-        let links = if self.has_late || self.counts_ties.contains(&true) { self.places.len() } else { 0 };
-        vec![Late::new(Time::NEVER); links]
     }
 }
 

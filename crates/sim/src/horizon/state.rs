@@ -2,7 +2,7 @@
 
 use super::arrivals::{Arrivals, Inbox};
 use super::buckets::Buckets;
-use super::late::Late;
+use super::late_state::Late;
 use super::part::Part;
 use super::plan::Plan;
 use super::process::Process;
@@ -85,8 +85,8 @@ pub(super) const NOBODY: u32 = u32::MAX;
 pub(super) const PLANNED: &str = "horizons are planned before they are used";
 
 impl<P> Horizons<P> {
-    /// Time, link, number among that link's packets at the time, and `host` for the first packet that comes to it before
-    /// `horizon`.
+    /// Time, link, number among that link's packets at the time, and `host` for the first packet that comes to it
+    /// before `horizon`.
     pub(super) fn head(&self, host: u32, horizon: u64) -> Option<Reverse<(u64, u32, u32, u32)>> {
         let inbox = &self.inboxes[host as usize];
         let &(at, _) = inbox.queue.front()?;

@@ -1,6 +1,7 @@
 //! Packets and timers from the queue of events to horizons, and back.
 
 use super::arrival::Arrival;
+use super::late_state::Late;
 use super::plan::Place;
 use super::processes::TimerScope;
 use super::state::PLANNED;
@@ -15,7 +16,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         let now = self.now.0;
         let Network { links, routes, horizons, queue, early, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
-        state.late = state.plan.late_states();
+        state.late = Late::of_links(&state.plan);
         for (number, link) in (0..).zip(links.iter_mut()) {
             let Link::Precomputed(link) = link else {
                 state.late[number as usize].due = queue.due(*early + number).0;

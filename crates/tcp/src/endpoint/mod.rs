@@ -401,12 +401,7 @@ impl Endpoint {
     /// segment that is anything else, or that arrives at or after `until` or [`Endpoint::poll_timeout`]. During the
     /// call the latter only gets earlier: who reads it afterwards has missed nothing.
     #[inline]
-    pub fn handle_run(
-        &mut self,
-        until: Time,
-        arrivals: impl Iterator<Item = Arrival>,
-        output: impl Output,
-    ) -> usize {
+    pub fn handle_run(&mut self, until: Time, arrivals: impl Iterator<Item = Arrival>, output: impl Output) -> usize {
         let taken = if self.may_take_acks() {
             self.take_acks(until, arrivals, output)
         } else if self.may_take_data() {
