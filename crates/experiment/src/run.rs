@@ -178,7 +178,8 @@ fn run_horizons<M: TransportMaker, N: Node<M::Transport>>(
     let (mut certain, mut until, mut pause) = (Time::ZERO, Time::ZERO, WORTHWHILE);
     loop {
         certain = earliest_end(spec, world, net.now()).min(end).max(certain);
-        let reached = if certain > net.now() + WORTHWHILE || certain == end {
+        // Horizons that have not reached their time go on: single events cannot take over there.
+        let reached = if net.is_ahead() || certain > net.now() + WORTHWHILE || certain == end {
             (until, pause) = (certain, WORTHWHILE);
             net.run_horizons(world, until, end, EVENTS_PER_CALL)
         } else {

@@ -335,8 +335,17 @@ impl<P: Packet + Routed> Network<P> {
         self.run_until(hosts, end, end, max_events)
     }
 
+    /// Returns true after [`Network::run_horizons`] as long as that has not reached its time: it is to be called again.
+    pub fn is_ahead(&self) -> bool {
+        self.is_ahead
+    }
+
     /// As [`Network::run`] to `end`, with a pause after all that happens until `until`.
+    ///
+    /// # Panics
+    /// When [`Network::is_ahead`].
     pub fn run_until<H: Hosts<P>>(&mut self, hosts: &mut H, until: Time, end: Time, max_events: u64) -> Progress {
+        assert!(!self.is_ahead, "horizons have not reached their time");
         self.horizon = end;
         let progress = self.run_events(hosts, until, max_events);
         self.settle_all();
