@@ -34,7 +34,7 @@ struct Header {
 }
 
 /// Bytes of trains that are fetched before a run of packets.
-const TRAINS_BYTES: usize = 256;
+const TRAINS_BYTES: usize = 512;
 
 /// Packets in flight that were sent together.
 struct Train {

@@ -12,6 +12,8 @@ use units::Time;
 
 /// Packets between one that is handed on and that whose inbox is fetched meanwhile.
 const HANDED_ON_SOON: usize = 24;
+/// Inboxes that stay in the cache.
+const NEAR_INBOXES: usize = 128;
 
 impl<P: Packet + Routed> Network<P> {
     /// A host sends `count` packets from `first` on into `link`.
@@ -200,8 +202,9 @@ impl<P: Packet + Routed + Train> Network<P> {
                 state.drops.push((at, link, packet, reason));
             });
             let is_shared = self.ahead().part.is_some();
+            let are_far = self.ahead().inboxes.len() > NEAR_INBOXES && !is_shared;
             for index in 0..tokens.len() {
-                if !is_shared {
+                if are_far {
                     self.prefetch_soon(&tokens, index);
                 }
                 let (at, packet) = tokens[index];

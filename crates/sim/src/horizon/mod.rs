@@ -51,11 +51,11 @@ use units::{Span, Time};
 /// Longest horizon, ns: packets wait in memory for the end of it.
 const LONGEST_NS: u64 = 100_000_000;
 /// Events after which the next horizon is made shorter: what they leave stays in the cache.
-const MANY_EVENTS: u64 = 1 << 14;
+const MANY_EVENTS: u64 = 6144;
 /// Timers of a process that are looked through for the next one: those of 64 flows.
 const MANY_TIMERS: usize = 256;
 /// Events of a process in a horizon that are worth looking up its state.
-const EVENTS_OF_A_TURN: u64 = 128;
+const EVENTS_OF_A_TURN: u64 = 256;
 
 impl<P: Packet + Routed + Train> Network<P> {
     /// Prepares [`Network::run_horizons`] for hosts that are divided into `processes`.

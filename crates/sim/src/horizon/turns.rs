@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use units::Time;
 
 /// Bytes of a process's packets and links that are fetched before its turn.
-const PREFETCHED: usize = 256;
+const PREFETCHED: usize = 320;
 /// Turns between one and that for which memory is fetched meanwhile.
 const SOON: usize = 3;
 
