@@ -72,6 +72,12 @@ def test_outcomes_are_in_the_order_of_points(jobs: list[Job], backend: Any, stor
     assert store.count() == 10
 
 
+def test_a_job_that_is_alone_has_all_cores(jobs: list[Job], backend: Any) -> None:
+    execute(jobs[:1], workers=3, backend=backend)
+    execute(jobs[1:3], workers=3, backend=backend)
+    assert [job.cores for job in jobs[:3]] == [3, 1, 1]
+
+
 def test_stored_points_are_not_run_again(jobs: list[Job], backend: Any, store: Store) -> None:
     execute(jobs[:4], store=store, backend=backend)
     ran: list[int] = []
