@@ -1,4 +1,4 @@
-"""What a run costs the processor, by cachegrind: instructions, and reads and writes that miss a cache.
+"""Cost of a run for the processor, by cachegrind: instructions, and reads and writes that miss a cache.
 
 These counts do not depend on what else the machine does, and a simulated run takes the same ones every time.
 """

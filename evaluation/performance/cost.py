@@ -27,6 +27,8 @@ IMAGE = ROOT / "docs" / "img" / "cost.png"
 COMMAND = "python -m evaluation.performance.cost"
 PACKETS = 4_000_000
 """Delivered packets of the shorter run; the longer one delivers twice as many."""
+COUNTED_PACKETS = 500_000
+"""The same under cachegrind, which takes a hundred times as long and whose counts do not vary."""
 RTT_NS = 10_000_000
 ENGINES = ("horizons", "events")
 """The engine that a run gets, and single events."""
@@ -99,9 +101,10 @@ def cost_ns(program: Path, spec_of: Callable[[int], dict[str, Any]], engine: str
     return 1e9 * (long - short) / packets
 
 
-def counts_of_packet(program: Path, spec_of: Callable[[int], dict[str, Any]]) -> Counts:
-    """Return instructions and misses per packet, from runs of two lengths."""
-    (short, few), (long, many) = (counted(program, spec_of(packets)) for packets in (PACKETS, 2 * PACKETS))
+def counts_of_packet(program: Path, spec_of: Callable[[int], dict[str, Any]], window: int) -> Counts:
+    """Return instructions and misses per packet, from runs of two lengths that are long for a window of so many."""
+    least = max(COUNTED_PACKETS, 3 * window)
+    (short, few), (long, many) = (counted(program, spec_of(packets)) for packets in (least, 2 * least))
     return long.per_packet(short, many - few)
 
 
@@ -116,7 +119,12 @@ def of_window(window: int, packets: int) -> dict[str, Any]:
 
 def of_flows(flows: int, packets: int) -> dict[str, Any]:
     """Return a run of many flows, each with at least 40 packets in its window."""
-    return run_spec(dumbbell(packets, window=max(4_096, 40 * flows), flows=flows))
+    return run_spec(dumbbell(packets, window=packets_in_flight("flows", flows), flows=flows))
+
+
+def packets_in_flight(name: str, value: int) -> int:
+    """Return the window in all of a point of series `name`."""
+    return {"window": value, "flows": max(4_096, 40 * value)}.get(name, 4_096)
 
 
 def of_hops(hops: int, packets: int) -> dict[str, Any]:
@@ -145,7 +153,7 @@ def main() -> None:
         found[name] = []
         for value, spec_of in points:
             row = [float(value), *(cost_ns(program, spec_of, engine, arguments.turns) for engine in ENGINES)]
-            counts = counts_of_packet(program, spec_of)
+            counts = counts_of_packet(program, spec_of, packets_in_flight(name, value))
             row += [counts.instructions, counts.first_misses, counts.second_misses]
             found[name].append(row)
             print(name, *(f"{number:,.1f}" for number in row), file=sys.stderr)

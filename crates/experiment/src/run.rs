@@ -29,6 +29,10 @@ const WORTHWHILE: Span = Span(1_000_000);
 /// took 0.69 to 0.95 times as long as one with 83 packets, and 0.65 to 0.68 times with 833 (2 to 64 flows, 1 Gbit/s).
 const SHARED_PACKETS: u64 = 250;
 
+/// Threads that share a run at most. Two were measured; links where flows meet, mostly two, have one thread each, which
+/// does a tenth of the work of 16 flows there, so that more than these would wait for it.
+const MOST_CORES: usize = 8;
+
 /// Order in which a run's events are handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Engine {
@@ -140,8 +144,10 @@ fn simulate_divided<M: TransportMaker>(
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
     if let Engine::Cores(workers) | Engine::Workers(workers) = engine {
-        let division = divide(run.spec(), &mut built, workers.get());
-        let is_worthwhile = engine == Engine::Workers(workers) || is_worth_sharing(run.spec(), &built.1);
+        let is_test = engine == Engine::Workers(workers);
+        let most = if is_test { usize::MAX } else { MOST_CORES };
+        let division = divide(run.spec(), &mut built, workers.get().min(most));
+        let is_worthwhile = is_test || is_worth_sharing(run.spec(), &built.1);
         if let Some(division) = division.filter(|_| is_worthwhile) {
             let measured = run_divided(run, &division, built, make, progress)?;
             return Ok(summarize_measured(run.spec(), measured));

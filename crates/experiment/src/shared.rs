@@ -99,6 +99,8 @@ pub fn run_divided<M: TransportMaker>(
     let measured = thread::scope(|scope| {
         let further = &further;
         let team = &*team;
+        // Those that wait go home if a thread cannot be made.
+        let _ending = Ending(team);
         let threads = (1..team.workers()).map(|worker| scope.spawn(move || Ending(team).after(|| further(worker))));
         let threads: Vec<_> = threads.collect();
         let first = Ending(team).after(|| work(run.spec(), joined(built, 0), progress));

@@ -25,8 +25,8 @@ pub struct Processes {
     pub of_timer: Vec<TimerScope>,
     /// First hop of each route, and the process that sends over it.
     pub senders: Vec<(u32, u32)>,
-    /// Delays that links are given later ([`crate::Network::change_link`]): none is ever less than a link's first one and
-    /// these.
+    /// Delays that links are given later ([`crate::Network::change_link`]): none is ever less than a link's first one
+    /// and these.
     pub later_delays: Vec<(u32, Span)>,
 }
 
