@@ -69,7 +69,7 @@ pub fn build<M: TransportMaker, N: Node<M::Transport>>(
         None => None,
     };
     let mut world = World {
-        connections: Connections::new(flows, spec.flows.len(), timers, capture, spec.stop_when_done),
+        connections: Connections::new(flows, spec.flows.len(), timers, capture),
         environment,
         nodes: Nodes::new(nodes, maker),
         stripes: Stripes(applications.into_stripes()),
@@ -83,6 +83,10 @@ pub fn build<M: TransportMaker, N: Node<M::Transport>>(
         has_udt: has_udt(spec),
     };
     set_first_timers(spec, &mut world, &mut net);
+    if spec.stop_when_done {
+        // The work of each flow is a piece with its number.
+        net.end_with_work(world.connections.flows.len() as u32);
+    }
     Ok((world, net))
 }
 

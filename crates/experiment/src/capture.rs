@@ -7,6 +7,7 @@
 //! A file appears under its name only when it is whole: it is written beside, then renamed. What is no file (a pipe
 //! that Wireshark reads, /dev/stdout) is written to directly.
 
+use crate::capture_notes::{Medium, Notes};
 use crate::captured_stream::CapturedStream;
 use crate::error::RunError;
 use bytes::BytesMut;
@@ -40,6 +41,10 @@ pub struct Capture {
     payload: Vec<u8>,
     /// Reused for every packet with a payload.
     packet: Vec<u8>,
+    /// Order of the event that happens among those of its time, where events do not happen in their order.
+    cause: Option<u64>,
+    /// Packets of such events.
+    notes: Notes,
     error: Option<io::Error>,
     captured: u64,
     skipped: u64,
@@ -97,6 +102,8 @@ impl Capture {
             message: BytesMut::new(),
             payload: Vec::new(),
             packet: Vec::new(),
+            cause: None,
+            notes: Notes::default(),
             error: None,
             captured: 0,
             skipped: 0,
@@ -120,7 +127,25 @@ impl Capture {
         self.streams.entry(flow).or_default()[usize::from(!from_sender)].push(&self.message, zeros);
     }
 
-    /// Returns true if a further packet is to be written, and counts it.
+    /// An event happens. With `cause`, its order among those of its time, events of other hosts at earlier times may come later: what it
+    /// captures is noted until [`Capture::write_noted`].
+    #[inline]
+    pub fn begin_event(&mut self, cause: Option<u64>) {
+        self.cause = cause;
+    }
+
+    /// Writes what was noted. No event that comes later is at an earlier time.
+    pub fn write_noted(&mut self) {
+        for (note, bytes) in self.notes.take().iter() {
+            if self.has_room() {
+                self.left -= 1;
+                self.captured += 1;
+                self.write(note.at, note.medium, bytes, note.length);
+            }
+        }
+    }
+
+    /// Returns true if a further packet is to be written; counts it else.
     fn has_room(&mut self) -> bool {
         if self.error.is_some() {
             return false;
@@ -129,9 +154,43 @@ impl Capture {
             self.skipped += 1;
             return false;
         }
+        true
+    }
+
+    /// Writes the bytes of a packet at `at`, of `length` bytes in all.
+    fn write(&mut self, at: u64, medium: Medium, bytes: &[u8], length: u32) {
+        let written = match (medium, self.fibre_channel) {
+            (Medium::Ip, _) => self.writer.write_packet(at, bytes, length),
+            (Medium::FibreChannel, Some(interface)) => self.writer.write_packet_at(interface, at, bytes, length),
+            (Medium::FibreChannel, None) => self.writer.add_fibre_channel("fc").and_then(|interface| {
+                self.fibre_channel = Some(interface);
+                self.writer.write_packet_at(interface, at, bytes, length)
+            }),
+        };
+        self.error = written.err();
+        if self.left == 0 {
+            self.streams.clear();
+        }
+    }
+
+    /// Writes or notes a packet for which there is room.
+    fn put(&mut self, now: Time, medium: Medium, parts: [&[u8]; 2], length: u32) {
+        if let Some(cause) = self.cause {
+            return self.notes.push((now.0, cause), medium, parts, length);
+        }
         self.left -= 1;
         self.captured += 1;
-        true
+        match parts {
+            [bytes, []] => self.write(now.0, medium, bytes, length),
+            [head, rest] => {
+                let mut packet = std::mem::take(&mut self.packet);
+                packet.clear();
+                packet.extend_from_slice(head);
+                packet.extend_from_slice(rest);
+                self.write(now.0, medium, &packet, length);
+                self.packet = packet;
+            }
+        }
     }
 
     /// Notes a frame that came to one end of the link between an N_Port and its gateway.
@@ -141,18 +200,9 @@ impl Capture {
         }
         self.message.clear();
         frame.encode_delimited(&mut self.message);
-        let interface = match self.fibre_channel {
-            Some(interface) => Ok(interface),
-            None => self.writer.add_fibre_channel("fc"),
-        };
-        let written = interface.and_then(|interface| {
-            self.fibre_channel = Some(interface);
-            self.writer.write_packet_at(interface, now.0, &self.message, self.message.len() as u32)
-        });
-        self.error = written.err();
-        if self.left == 0 {
-            self.streams.clear();
-        }
+        let message = std::mem::take(&mut self.message);
+        self.put(now, Medium::FibreChannel, [&message, &[]], message.len() as u32);
+        self.message = message;
     }
 
     /// Notes a segment of connection `flow`; `from_sender` tells the direction.
@@ -162,19 +212,9 @@ impl Capture {
         }
         self.cut_payload(now, flow, from_sender, segment);
         let headers = self.conversations[flow].headers(from_sender, &fields(segment), &self.payload);
-        let mut packet = &*headers;
-        if !self.payload.is_empty() {
-            self.packet.clear();
-            self.packet.extend_from_slice(&headers);
-            self.packet.extend_from_slice(&self.payload);
-            packet = &self.packet;
-        }
-        if let Err(error) = self.writer.write_packet(now.0, packet, segment.packet_bytes()) {
-            self.error = Some(error);
-        }
-        if self.left == 0 {
-            self.streams.clear();
-        }
+        let payload = std::mem::take(&mut self.payload);
+        self.put(now, Medium::Ip, [&headers, &payload], segment.packet_bytes());
+        self.payload = payload;
     }
 
     /// Makes `self.payload` the bytes of `segment`, or empty where its connection hands over none.
@@ -198,7 +238,8 @@ impl Capture {
     }
 
     /// Writes the buffered packets. Returns (packets captured, packets beyond the limit).
-    pub fn finish(self) -> Result<(u64, u64), RunError> {
+    pub fn finish(mut self) -> Result<(u64, u64), RunError> {
+        self.write_noted();
         let Capture { path, mut beside, writer, error, captured, skipped, .. } = self;
         let written = match error {
             Some(error) => Err(error),

@@ -106,6 +106,15 @@ impl Environment {
         self.background.iter().map(|source| source.hop).collect()
     }
 
+    /// Sizes of background packets.
+    pub fn background_bytes(&self) -> impl Iterator<Item = u32> + '_ {
+        let specs = self.background.iter().map(|source| &source.spec);
+        specs.flat_map(|spec| {
+            let frames = spec.frames.iter().flat_map(|frames| frames.packets_bytes.iter().copied());
+            frames.chain([spec.packet_bytes])
+        })
+    }
+
     /// Timers that go before links.
     pub fn early_timers(&self) -> usize {
         self.events.len()

@@ -13,6 +13,7 @@ mod block;
 mod build;
 mod built_in_node;
 mod capture;
+mod capture_notes;
 mod captured_stream;
 mod constant_traffic;
 mod copy_study;

@@ -172,13 +172,24 @@ pub fn run_to<M: TransportMaker, N: Node<M::Transport>>(
     loop {
         let reached = net.run(world, to, EVENTS_PER_CALL);
         report(world, net, end, progress)?;
-        if world.connections.capture.as_ref().is_some_and(Capture::has_failed) {
-            world.connections.capture.take().map(Capture::finish).transpose()?;
-        }
+        write_captured(world)?;
         if reached != sim::Progress::ReachedEvents {
             return Ok(());
         }
     }
+}
+
+/// Writes what waits for it to the capture, if there is one.
+///
+/// # Errors
+/// The capture could not be written.
+pub fn write_captured<M: TransportMaker, N: Node<M::Transport>>(world: &mut World<M, N>) -> Result<(), RunError> {
+    let of = &mut world.connections;
+    of.capture.iter_mut().for_each(Capture::write_noted);
+    if of.capture.as_ref().is_some_and(Capture::has_failed) {
+        of.capture.take().map(Capture::finish).transpose()?;
+    }
+    Ok(())
 }
 
 /// Tells `progress`.

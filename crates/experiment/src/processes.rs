@@ -3,20 +3,26 @@
 use crate::flow::Flow;
 use crate::node::Node;
 use crate::packet::Packet;
+use crate::routes;
 use crate::side::Side;
 use crate::transport::{Transport, TransportMaker};
 use crate::workload::Source;
 use crate::world::World;
 use sim::{Network, Processes, TimerScope};
-use spec::{ActionSpec, RunSpec};
+use spec::{ActionSpec, FlowSpec, RunSpec};
 use std::collections::BTreeMap;
 use units::{Rate, Size, Span, Time};
+
+/// IP and TCP headers without options; those of UDT over UDP are longer.
+const HEADER_BYTES: u32 = 40;
+/// The most that a header adds to them.
+const OPTION_BYTES: u32 = 40;
 
 /// The logical processes of `world`: each end of a flow is one, but ends that share state without delay are one
 /// together. None: something looks at all packets in the order of their times.
 fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &World<M, N>) -> Option<Processes> {
     let of = &world.connections;
-    if of.capture.is_some() || world.path_test.is_some() || world.environment.is_managed() {
+    if world.path_test.is_some() {
         return None;
     }
     let mut groups = Groups::new(2 * of.flows.len());
@@ -24,10 +30,11 @@ fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &W
     let (mut of_node, mut of_stripe) = (BTreeMap::new(), BTreeMap::new());
     for (index, flow) in of.flows.iter().enumerate() {
         let ends = [2 * index, 2 * index + 1];
-        // A stop looks at both ends, an application that sees deliveries may answer them at the other end, and a node
-        // may do anything at either.
+        // A stop of work that watches deliveries is at both ends, an application that sees them may answer at the other
+        // end, and a node may do anything at either.
         let has_node = flow.nodes.iter().any(Option::is_some);
-        if has_node || flow.spec.stop_ns.is_some() || !matches!(flow.workload.source, Source::Bulk { .. }) {
+        let stops = flow.spec.stop_ns.is_some() && flow.workload.watches_delivery;
+        if has_node || stops || !matches!(flow.workload.source, Source::Bulk { .. }) {
             groups.join(ends[0], ends[1]);
         }
         for node in flow.nodes.into_iter().flatten() {
@@ -45,6 +52,13 @@ fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &W
         senders.extend(flow.hops.iter().copied().zip(of_it.iter().copied()));
     }
     senders.extend(background.into_iter().zip(ends..));
+    // Work is done where data is delivered, or by a stop.
+    let of_ends = of.flows.iter().zip(of_host.chunks_exact(2));
+    let of_work = of_ends.map(|(flow, of_it)| of_it[usize::from(flow.workload.watches_delivery)]).collect();
+    // A stop looks at what has been delivered.
+    let is_apart = |index: usize| of_host[2 * index] != of_host[2 * index + 1];
+    let stopped = (0..of.flows.len()).filter(|&index| of.flows[index].spec.stop_ns.is_some() && is_apart(index));
+    let looks = stopped.map(|index| of.timers.stop(index)).collect();
     of_host.extend(ends..ends + sources);
     let timers = of.timers;
     let mut of_timer = vec![TimerScope::All; timers.count()];
@@ -69,12 +83,22 @@ fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &W
         ActionSpec::Delay { link, delay_ns } => Some((link as u32, Span(delay_ns))),
         _ => None,
     });
-    Some(Processes { of_host, of_timer, senders, later_delays: later_delays.collect() })
+    let later_delays = later_delays.collect();
+    let packet_bytes = packet_bytes(world);
+    Some(Processes { of_host, of_timer, senders, later_delays, looks, packet_bytes, of_work })
+}
+
+/// Sizes of the smallest and the largest packet, bytes.
+fn packet_bytes<M: TransportMaker, N: Node<M::Transport>>(world: &World<M, N>) -> [u32; 2] {
+    let sizes = world.environment.background_bytes().map(|bytes| [bytes; 2]);
+    let of_flow = |flow: &Flow<_>| [HEADER_BYTES, flow.spec.transport.mtu_bytes + OPTION_BYTES];
+    let all = sizes.chain(world.connections.flows.iter().map(of_flow));
+    all.fold([u32::MAX, 1], |[least, most], [small, large]| [least.min(small), most.max(large)])
 }
 
 /// Least lookahead that is worth horizons, as packets of 1500 bytes on the fastest link: at 1 Gbit/s one flow took 60
 /// times as long with 30 ns as single events, 4 times with 1 us and 1.5 times with 100 us.
-const LOOKAHEAD_PACKETS: u64 = 8;
+pub const LOOKAHEAD_PACKETS: u64 = 8;
 
 /// Prepares horizons; returns their processes, or tells why there are none.
 pub fn plan_horizons<M: TransportMaker, N: Node<M::Transport>>(
@@ -106,13 +130,18 @@ pub fn earliest_end<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, wo
     if !spec.stop_when_done {
         return Time::NEVER;
     }
-    let unfinished = world.connections.flows.iter().filter(|flow| flow.workload.done_at.is_none());
-    unfinished.map(|flow| earliest_end_of(spec, flow, now)).max().unwrap_or(now)
+    let unfinished = world.connections.flows.iter().enumerate().filter(|(_, flow)| flow.workload.done_at.is_none());
+    unfinished.map(|(index, flow)| earliest_end_of(spec, index, flow, now)).max().unwrap_or(now)
 }
 
-fn earliest_end_of<T: Transport>(spec: &RunSpec, flow: &Flow<T>, now: Time) -> Time {
-    let Source::Bulk { bytes } = flow.workload.source else { return now };
-    let slowest = flow.spec.route.iter().map(|&link| spec.links[link].rate_bps).min().unwrap_or(u64::MAX);
+fn earliest_end_of<T: Transport>(spec: &RunSpec, index: usize, flow: &Flow<T>, now: Time) -> Time {
+    let bytes = match flow.workload.source {
+        Source::Bulk { bytes } => bytes,
+        // Without end until it is stopped.
+        Source::ConstantRate(_) | Source::Replicate(_) => None,
+        Source::Iscsi(_) | Source::Fc(_) | Source::Fcp(_) | Source::Shared(_) => return now,
+    };
+    let slowest = slowest_rate(spec, index, &flow.spec);
     let begin = now.max(Time(flow.spec.start_ns));
     let ends = match bytes {
         None => Time::NEVER,
@@ -120,6 +149,27 @@ fn earliest_end_of<T: Transport>(spec: &RunSpec, flow: &Flow<T>, now: Time) -> T
         Some(_) => now + Rate(slowest).time_for(Size(flow.sender.bytes_unsent() + flow.workload.backlog())),
     };
     flow.spec.stop_ns.map_or(ends, |stop| ends.min(Time(stop))).max(now)
+}
+
+/// Rate of the slowest link that data of flow `index` passes in any case, bit/s: events and the manager may move it, and
+/// events may change links.
+fn slowest_rate(spec: &RunSpec, index: usize, flow: &FlowSpec) -> u64 {
+    let changed = |link: usize| {
+        spec.events.iter().filter_map(move |event| match event.action {
+            ActionSpec::Rate { link: of, rate_bps } if of == link => Some(rate_bps),
+            _ => None,
+        })
+    };
+    // A hold buffer of a move is a number behind those of links.
+    let rate = |&link: &usize| spec.links.get(link).map(|of| changed(link).fold(of.rate_bps, u64::max));
+    let of_route = |route: &[usize]| route.iter().filter_map(rate).min().unwrap_or(u64::MAX);
+    let moved = routes::of_flow(spec, index, Side::Sender).map(|route| of_route(&route));
+    let lightpaths = spec.manager.iter().flat_map(|manager| &manager.lightpaths);
+    let over = lightpaths.filter_map(|lightpath| {
+        let (route, from, to) = routes::between(&flow.route, &lightpath.route, &spec.links)?;
+        Some(of_route(&[&route[..from], &lightpath.route, &route[to + 1..]].concat()))
+    });
+    moved.chain(over).fold(of_route(&flow.route), u64::max)
 }
 
 /// Ends of flows in groups.

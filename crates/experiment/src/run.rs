@@ -4,12 +4,12 @@ use crate::build::{build, Parts};
 use crate::built_in_node::{built_in_nodes, BuiltInNode};
 use crate::constant_traffic;
 use crate::error::RunError;
-use crate::measure::{measure, report, run_to, summarize_measured, Progress, EVENTS_PER_CALL};
+use crate::measure::{measure, report, run_to, summarize_measured, write_captured, Progress, EVENTS_PER_CALL};
 use crate::metric::Metric;
 use crate::mixed_transport::MixedMaker;
 use crate::node::Node;
 use crate::packet::Packet;
-use crate::processes::{earliest_end, packets_on_fastest, plan_horizons};
+use crate::processes::{earliest_end, packets_on_fastest, plan_horizons, LOOKAHEAD_PACKETS};
 use crate::shared::{divide, run_divided};
 use crate::summary::{summarize, Outcome};
 use crate::tcp_config::Algorithms;
@@ -21,6 +21,9 @@ use spec::RunSpec;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use units::{Span, Time};
+
+/// Events between two reports of progress where packets are captured, which wait in memory for it by horizons.
+const CAPTURED_EVENTS_PER_CALL: u64 = 1 << 14;
 
 /// Time before the earliest possible end of a run for which horizons are worth their beginning.
 const WORTHWHILE: Span = Span(1_000_000);
@@ -172,7 +175,8 @@ fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
     Ok(summarize_measured(spec, measured))
 }
 
-/// As [`run_to`] the end of `spec`, by horizons as long as nothing can end the run.
+/// As [`run_to`] the end of `spec`, by horizons. Where nothing can end the run, links may be ahead of hosts; where its
+/// work may, horizons are as short as links need then; where that is too short, single events take over.
 fn run_horizons<M: TransportMaker, N: Node<M::Transport>>(
     spec: &RunSpec,
     world: &mut World<M, N>,
@@ -180,22 +184,36 @@ fn run_horizons<M: TransportMaker, N: Node<M::Transport>>(
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<(), RunError> {
     let end = Time(spec.duration_ns);
+    let watches =
+        net.lookahead_watching().is_some_and(|lookahead| lookahead >= packets_on_fastest(spec, LOOKAHEAD_PACKETS));
+    let events = if world.connections.capture.is_some() { CAPTURED_EVENTS_PER_CALL } else { EVENTS_PER_CALL };
     // A bound that was certain stays so.
     let (mut certain, mut until, mut pause) = (Time::ZERO, Time::ZERO, WORTHWHILE);
+    let mut is_watching = false;
     loop {
-        certain = earliest_end(spec, world, net.now()).min(end).max(certain);
-        // Horizons that have not reached their time go on: single events cannot take over there.
-        let reached = if net.is_ahead() || certain > net.now() + WORTHWHILE || certain == end {
+        // At that time it may end.
+        let before = Time(earliest_end(spec, world, net.now()).0.saturating_sub(1));
+        certain = before.min(end).max(certain);
+        // Horizons that have not reached their time go on as they were: what links are ahead by depends on it.
+        let goes_on = net.is_ahead();
+        let is_certain = certain > net.now() + WORTHWHILE || certain == end;
+        is_watching = if goes_on { is_watching } else { watches && !is_certain };
+        let reached = if !is_watching && (goes_on || is_certain) {
             (until, pause) = (certain, WORTHWHILE);
-            net.run_horizons(world, until, end, EVENTS_PER_CALL)
+            net.run_horizons(world, until, end, events)
         } else {
             if until <= net.now() {
                 // Longer and longer: some runs are never certain to go on.
                 until = (net.now() + pause).min(end);
                 pause = pause + pause;
             }
-            net.run_until(world, until, end, EVENTS_PER_CALL)
+            if is_watching {
+                net.run_horizons_watching(world, until, end, events)
+            } else {
+                net.run_until(world, until, end, EVENTS_PER_CALL)
+            }
         };
+        write_captured(world)?;
         report(world, net, end, progress)?;
         match reached {
             sim::Progress::Stopped => return Ok(()),

@@ -59,7 +59,7 @@ pub fn divide<M: TransportMaker, N: Node<M::Transport>>(
     // The rest of such work drains behind the end, one event after the other.
     let drains = |flow: &Flow<M::Transport>| flow.workload.messages().is_some() || flow.workload.share().is_some();
     let is_plain = world.probes.is_empty() && world.path_test.is_none() && !world.connections.flows.iter().any(drains);
-    let ends_itself = earliest_end(spec, world, Time::ZERO) < Time(spec.duration_ns);
+    let ends_itself = earliest_end(spec, world, Time::ZERO) <= Time(spec.duration_ns);
     if workers < 2 || !is_plain || ends_itself || !may_be_shared(spec) {
         return None;
     }

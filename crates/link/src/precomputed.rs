@@ -40,8 +40,6 @@ impl PacketMark {
     }
 }
 
-/// Smallest packet: an IP header alone.
-const SMALLEST_BYTES: u64 = 20;
 /// Largest packet.
 const MAX_BYTES: u32 = u16::MAX as u32;
 
@@ -375,14 +373,15 @@ impl<P: Packet> PrecomputedLink<P> {
         self.transmitter.rate()
     }
 
-    /// Returns true if it certainly drops and loses nothing that comes over a line of `before` alone: it is no slower,
-    /// so that at most one packet's time waits, in which the largest packet is followed by few of the smallest.
-    pub fn drops_nothing_after(&self, before: &PrecomputedLink<P>) -> bool {
+    /// Returns true if it certainly drops and loses nothing that comes over a line of `before` alone, packets of
+    /// `smallest` to `largest` bytes: it is no slower, so that at most one packet's time waits, in which the largest
+    /// packet is followed by few of the smallest. Twice these, so that rounding to ns does not matter.
+    pub fn drops_nothing_after(&self, before: &PrecomputedLink<P>, [smallest, largest]: [u32; 2]) -> bool {
         self.loss.is_never()
             && self.transmitter.rate() >= before.transmitter.rate()
             && self.transmitter.framing() == before.transmitter.framing()
-            && self.limit_packets >= u64::from(MAX_BYTES) / SMALLEST_BYTES
-            && self.limit_bytes >= 2 * u64::from(MAX_BYTES)
+            && self.limit_packets >= 2 * u64::from(largest.div_ceil(smallest.max(1)) + 1)
+            && self.limit_bytes >= 2 * 2 * u64::from(largest)
     }
 
     /// Time from the last bit's departure to its arrival.

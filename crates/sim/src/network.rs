@@ -94,6 +94,8 @@ pub struct Network<P> {
     pub(crate) now: Time,
     pub(crate) events: u64,
     pub(crate) stopped: bool,
+    /// Pieces of work with the last of which the run ends; none: it does not so.
+    pub(crate) work: u32,
     /// Nothing is computed beyond it: the end of the present call of [`Network::run`].
     pub(crate) horizon: Time,
     /// A link has batches.
@@ -152,6 +154,7 @@ impl<P: Packet + Routed> Network<P> {
             now,
             events: 0,
             stopped: false,
+            work: 0,
             horizon: now,
             has_batches,
             last_hop: 0,
@@ -233,15 +236,20 @@ impl<P: Packet + Routed> Network<P> {
     /// Cost: a walk over the hops of all paths of `route`; over all routes where `links` are new.
     ///
     /// # Panics
-    /// When the path is new ([`Routes::add_path`] before the run adds it) and [`Network::add_route`] would.
+    /// When the path is new ([`Routes::add_path`] before the run adds it) and [`Network::add_route`] would, or horizons
+    /// are planned. When the timer of a process calls it in horizons.
     pub fn set_path(&mut self, route: RouteId, links: &[usize]) {
         assert!(links.iter().all(|&link| link < self.links.len()), "a path leads over links that exist");
         let known = self.routes.len();
         let path = self.routes.add_path(route, links);
         if self.routes.len() != known {
+            assert!(self.horizons.is_none(), "horizons are planned for the paths that are known before");
             self.update_upstream();
         }
         self.routes.select(route, path);
+        if self.is_ahead {
+            self.redirect_arrivals();
+        }
     }
 
     /// Ends the run after the current event.
@@ -307,7 +315,7 @@ impl<P: Packet + Routed> Network<P> {
         P: Train,
     {
         if self.is_ahead {
-            let Hop::Link(link) = self.routes.at(packet.hop()) else { unreachable!("a route begins with a link") };
+            let Hop::Link(link) = self.next_hop(&mut packet) else { unreachable!("a route begins with a link") };
             return self.send_ahead(link, packet, count);
         }
         for _ in 0..count {
@@ -320,7 +328,7 @@ impl<P: Packet + Routed> Network<P> {
 
     /// The next hop of `packet`: a link or a host, of another path when it is redirected here.
     #[inline]
-    fn next_hop(&self, packet: &mut P) -> Hop {
+    pub(crate) fn next_hop(&self, packet: &mut P) -> Hop {
         match self.routes.at(packet.hop()) {
             Hop::Redirect(position) => {
                 packet.redirect(position);

@@ -136,6 +136,34 @@ impl Routes {
         decode(self.hops[position as usize])
     }
 
+    /// The hop that a packet goes to from `position`, of another path when it is redirected there.
+    #[inline]
+    pub(crate) fn next(&self, position: u32) -> Hop {
+        match self.at(position) {
+            Hop::Redirect(other) => self.at(other),
+            hop => hop,
+        }
+    }
+
+    /// `packet`, which has come to the router before its hop, on the path that it takes from there.
+    #[inline]
+    pub(crate) fn redirected<P: Routed>(&self, mut packet: P) -> P {
+        if let Hop::Redirect(position) = self.at(packet.hop()) {
+            packet.redirect(position);
+        }
+        packet
+    }
+
+    /// The hop at `position` of its own path: a link or a host.
+    pub(crate) fn planned(&self, position: u32) -> Hop {
+        decode(self.planned[position as usize])
+    }
+
+    /// By the position of each path but the first of its route: the position of that first.
+    pub(crate) fn alternates(&self) -> BTreeMap<u32, u32> {
+        self.paths.iter().flat_map(|(&route, paths)| paths.iter().map(move |&path| (path, route))).collect()
+    }
+
     /// All routes without redirects, one after the other; each ends with a host. With each hop whether it may become a
     /// redirect.
     pub(crate) fn hops(&self) -> impl Iterator<Item = (Hop, bool)> + '_ {

@@ -32,23 +32,12 @@ pub struct Connections<T: Transport> {
     pool: T::Pool,
     /// Reused for every segment in and out: a segment with its SACK blocks is 104 bytes.
     scratch: T::Segment,
-    stop_when_done: bool,
-    /// Flows whose finite work is not delivered yet.
-    unfinished: usize,
 }
 
 impl<T: Transport> Connections<T> {
-    /// Of `flows`, the first `named` of which are the spec's own. `stop_when_done`: the run ends with the last finite
-    /// work.
-    pub fn new(
-        flows: Vec<Flow<T>>,
-        named: usize,
-        timers: Timers,
-        capture: Option<Capture>,
-        stop_when_done: bool,
-    ) -> Connections<T> {
+    /// Of `flows`, the first `named` of which are the spec's own.
+    pub fn new(flows: Vec<Flow<T>>, named: usize, timers: Timers, capture: Option<Capture>) -> Connections<T> {
         Connections {
-            unfinished: flows.len(),
             opened: vec![false; flows.len()],
             pool: T::Pool::new(2 * flows.len()),
             flows,
@@ -57,7 +46,6 @@ impl<T: Transport> Connections<T> {
             capture,
             window_reductions: vec![],
             scratch: T::Segment::default(),
-            stop_when_done,
         }
     }
 
@@ -171,7 +159,7 @@ impl<T: Transport> Connections<T> {
         net: &mut Network<Packet>,
     ) -> usize {
         let flow = &mut self.flows[index];
-        let hop = flow.hops[side as usize];
+        let hop = net.first_hop(flow.hops[side as usize]);
         let mut departures = net.departures(hop);
         let send = |now, packet, count| departures.send(now, packet, count);
         let handled = flow.endpoint(side).handle_run(&mut self.pool, packets, Time::NEVER, hop, send);
@@ -234,14 +222,6 @@ impl<T: Transport> Connections<T> {
         let node = if side == Side::Sender { spec.source } else { spec.destination };
         let Some(capture) = self.capture.as_mut().filter(|capture| capture.sees(node)) else { return };
         T::capture(capture, now, index, side == Side::Sender, &self.scratch, segments);
-    }
-
-    /// A flow has done all it had to do.
-    pub fn finish_one(&mut self, net: &mut Network<Packet>) {
-        self.unfinished -= 1;
-        if self.unfinished == 0 && self.stop_when_done {
-            net.stop();
-        }
     }
 
     /// Puts fresh endpoints in place of those of flow `index`, and opens their connection.

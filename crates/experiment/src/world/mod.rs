@@ -145,7 +145,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
             of.pump(now, index, Side::Sender, net);
         }
         if !was_done && of.flows[index].workload.done_at.is_some() {
-            of.finish_one(net);
+            net.finish_work(index as u32);
         }
     }
 
@@ -342,7 +342,8 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
             self.environment.handle_data(index, packet.bytes());
         }
         of.unpack(packet);
-        if of.capture.is_some() {
+        if let Some(capture) = &mut of.capture {
+            capture.begin_event(net.cause());
             of.capture_arrival(now, index, to_sender);
         }
         let (flow, segment) = of.arrival(index);
@@ -381,10 +382,13 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
             Side::Sender => !flow.workload.watches_buffer,
             Side::Receiver => !flow.workload.watches_delivery || matches!(flow.workload.source, Source::Bulk { .. }),
         });
-        if !plain || of.capture.is_some() || self.environment.is_managed() || net.is_followed() {
+        if !plain || of.capture.is_some() || net.is_followed() {
             return self.handle_each(host, packets, net);
         }
         let handled = of.arrive_in_a_row((index, side), packets, net);
+        if side == Side::Receiver && self.environment.is_managed() {
+            packets[..handled].iter().for_each(|(_, packet)| self.environment.handle_data(index, packet.bytes()));
+        }
         let flow = &of.flows[index];
         if side == Side::Receiver
             && flow.workload.watches_delivery
@@ -405,6 +409,9 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
     }
 
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Packet>) {
+        if let Some(capture) = &mut self.connections.capture {
+            capture.begin_event(net.cause());
+        }
         match self.connections.timers.which(timer) {
             Timer::Environment => {
                 self.environment.handle_timer(now, timer, &mut self.connections, net);

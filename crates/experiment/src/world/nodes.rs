@@ -167,7 +167,7 @@ impl<M: TransportMaker> Surroundings<M::Transport> for World<'_, M> {
         }
         for flow in flows {
             self.of.flows[flow].workload.done_at = Some(at);
-            self.of.finish_one(self.net);
+            self.net.finish_work(flow as u32);
         }
     }
 }

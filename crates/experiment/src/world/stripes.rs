@@ -146,6 +146,6 @@ fn note_done<T: Transport>(now: Time, index: usize, of: &mut Connections<T>, net
     let flow = &mut of.flows[index];
     let received = flow.received(Side::Receiver);
     if flow.workload.note_done(now, received, &flow.sender) {
-        of.finish_one(net);
+        net.finish_work(index as u32);
     }
 }

@@ -21,18 +21,36 @@ pub struct Comparison {
     pub differences: Vec<String>,
 }
 
-/// Runs `spec` by both engines, and by several workers. Errors: what refuses it.
+/// Runs `spec` by both engines, and by several workers; a capture goes to a file that does not stay. Errors: what refuses
+/// it.
 pub fn compare(spec: &RunSpec) -> Result<Comparison, RunError> {
-    let without_horizons = without_horizons(spec)?;
-    let run = |engine| simulate_with_engine(spec, engine, &mut |_| ControlFlow::Continue(()));
-    let outcome = run(Engine::Chosen)?;
+    let mut spec = spec.clone();
+    if let Some(path) = &mut spec.measure.pcap {
+        let name = format!("elephan-{}-{}.pcapng", std::process::id(), spec.seed);
+        *path = std::env::temp_dir().join(name).to_string_lossy().into_owned();
+    }
+    let without_horizons = without_horizons(&spec)?;
+    let run = |engine| -> Result<_, RunError> {
+        let outcome = simulate_with_engine(&spec, engine, &mut |_| ControlFlow::Continue(()))?;
+        let captured = spec.measure.pcap.as_ref().map(|path| {
+            let bytes = std::fs::read(path).expect("a run writes its capture");
+            std::fs::remove_file(path).expect("the capture is ours");
+            bytes
+        });
+        Ok((outcome, captured))
+    };
+    let (outcome, captured) = run(Engine::Chosen)?;
+    let (by_events, captured_by_events) = run(Engine::Events)?;
     // As text, in which different numbers are different.
-    let (chosen, events) = (format!("{outcome:#?}"), format!("{:#?}", run(Engine::Events)?));
+    let (chosen, events) = (format!("{outcome:#?}"), format!("{by_events:#?}"));
     let mut differences = differences(&chosen, &events);
-    let is_shared = is_shared(spec, WORKERS[0])?;
+    if captured != captured_by_events {
+        differences.push("the captures differ".to_owned());
+    }
+    let is_shared = is_shared(&spec, WORKERS[0])?;
     if is_shared {
         for workers in WORKERS {
-            let found = format!("{:#?}", run(Engine::Workers(workers))?);
+            let found = format!("{:#?}", run(Engine::Workers(workers))?.0);
             let of_these = self::differences(&found, &events).into_iter();
             differences.extend(of_these.map(|line| format!("{workers} workers: {line}")));
         }

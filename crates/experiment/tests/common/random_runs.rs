@@ -1,4 +1,5 @@
-//! Runs drawn from a number: lines, queues, losses, workloads, transports, measurements. Most of them have horizons.
+//! Runs drawn from a number: lines, queues, losses, workloads, transports, moves, measurements. Most of them have
+//! horizons.
 
 #![allow(dead_code, reason = "each user takes its own part")]
 
@@ -62,6 +63,8 @@ struct Net {
     ends: Vec<(u64, u64)>,
     /// Routes of flows, there and back.
     ways: Vec<(Vec<u64>, Vec<u64>)>,
+    /// Lines side by side between the same routers: their links, there and back.
+    parallel: Option<[[u64; 2]; 2]>,
     fastest_bps: u64,
 }
 
@@ -213,11 +216,12 @@ fn loss(draw: &mut Draw) -> Value {
 
 /// A dumbbell or a parking lot of routers; hosts sit on routers, on lines of their own, or share lines.
 fn network(draw: &mut Draw, flows: u64, style: &Style) -> Net {
-    let mut net = Net { nodes: 0, links: vec![], ends: vec![], ways: vec![], fastest_bps: 0 };
+    let mut net = Net { nodes: 0, links: vec![], ends: vec![], ways: vec![], parallel: None, fastest_bps: 0 };
     let routers = draw.of(&[2, 2, 2, 3, 4]);
     let routers: Vec<u64> = (0..routers).map(|_| net.node()).collect();
     let trunks: Vec<[u64; 2]> = routers.windows(2).map(|pair| net.line(draw, pair[0], pair[1], style)).collect();
-    let parallel = draw.percent(10).then(|| net.line(draw, routers[0], routers[1], style));
+    let parallel = draw.percent(25).then(|| net.line(draw, routers[0], routers[1], style));
+    net.parallel = parallel.map(|line| [trunks[0], line]);
     // Lines into a router, which several flows may have.
     let mut access: Vec<(usize, [u64; 2])> = vec![];
     let direct = draw.of(&[0, 30, 100]);
@@ -407,6 +411,55 @@ fn flows(draw: &mut Draw, net: &Net, (duration, rate_bps): (u64, u64)) -> Vec<Va
     made
 }
 
+/// `route` over the other one of two lines side by side; the same where it passes neither.
+fn beside(route: &[u64], lines: [[u64; 2]; 2]) -> Vec<u64> {
+    let other = |&link: &u64| match (lines[0].iter().zip(&lines[1])).find(|(&a, &b)| a == link || b == link) {
+        Some((&a, &b)) => a + b - link,
+        None => link,
+    };
+    route.iter().map(other).collect()
+}
+
+/// A move of a flow or a background source to the other one of two lines, or back; None where `drawn` passes neither.
+fn moved(draw: &mut Draw, lines: [[u64; 2]; 2], flows: &[Value], background: &[Value]) -> Option<Value> {
+    let of_background = !background.is_empty() && draw.percent(30);
+    let all = if of_background { background } else { flows };
+    let index = draw.below(all.len() as u64);
+    let mut way = |key: &str| {
+        let route: Vec<u64> = serde_json::from_value(all[index as usize][key].clone()).ok()?;
+        let other = beside(&route, lines);
+        (other != route).then(|| if draw.percent(70) { other } else { route })
+    };
+    let route = way("route")?;
+    if of_background {
+        return Some(json!({"kind": "move_background", "sources": [index], "route": route}));
+    }
+    let back = way("return_route").filter(|_| draw.percent(50));
+    let mut action = json!({"kind": "move", "flows": [index], "route": route, "return_route": back});
+    if draw.percent(20) {
+        action["mitigation"] = json!({"cwnd_reduction": {"delay_ns": draw.of(&[0, MS]), "lead_ns": draw.of(&[0, MS]),
+            "cwnd_fraction_ppm": draw.of(&[json!(null), json!(500_000)]),
+            "restore_ns": draw.of(&[json!(null), json!(2 * MS)])}});
+    }
+    Some(action)
+}
+
+/// A manager over a line beside another, quick to act.
+fn manager(draw: &mut Draw, net: &Net, [_, light]: [[u64; 2]; 2], flows: usize, duration: u64) -> Value {
+    let link = light[draw.below(2) as usize];
+    json!({
+        "interval_ns": duration / draw.between(5, 40), "sampling_rate": draw.of(&[1, 10]), "flow_table_size": 64,
+        "inactive_timeout_ns": duration / 4, "rate_bps": 1_000_000, "volume_bytes": 10_000,
+        "confidence_sigmas_e3": draw.of(&[0, 1000]), "return_rate_bps": 500_000, "min_dwell_time_ns": duration / 10,
+        "lightpath_timeout_ns": duration / 8, "lightpaths_max": 1, "max_utilization_ppm": 900_000,
+        "offload_weight_ppm": draw.of(&[0, 100_000]), "congestion_threshold_ppm": draw.of(&[10_000, 900_000]),
+        "refuse": draw.percent(50), "observation_window_ns": duration / 8, "cc_beta_ppm": 700_000,
+        "priorities": vec![0; flows],
+        "lightpaths": [{"name": "light", "route": [link], "capacity_bps": net.links[link as usize]["rate_bps"],
+                        "set_up_ns": duration / 20, "cost_bytes": 0}],
+    })
+}
+
 fn ends(net: &Net, route: &[u64]) -> (Value, Value) {
     (json!(net.ends[route[0] as usize].0), json!(net.ends[route[route.len() - 1] as usize].1))
 }
@@ -485,6 +538,14 @@ fn random_value(seed: u64) -> Value {
             events.push(json!({"when": when, "action": action}));
         }
     }
+    if let Some(lines) = net.parallel.filter(|_| draw.percent(60)) {
+        for _ in 0..draw.between(1, 4) {
+            if let Some(action) = moved(draw, lines, &flows, &background) {
+                let when = json!({"kind": "at", "time_ns": draw.below(24) * duration / 24});
+                events.push(json!({"when": when, "action": action}));
+            }
+        }
+    }
     let mut windows = vec![];
     if draw.percent(25) {
         windows.push(json!({"name": "early", "from_ns": 0, "to_ns": duration / 3}));
@@ -517,6 +578,25 @@ fn random_value(seed: u64) -> Value {
         "measure": {"series_interval_ns": interval, "warmup_ns": warmup, "pcap": null, "pcap_node": 0,
                     "pcap_packets": null, "windows": windows},
     });
+    if draw.percent(15) {
+        spec["measure"]["pcap"] = json!("captured.pcapng");
+        spec["measure"]["pcap_node"] = flows[0][draw.of(&["source", "destination"])].clone();
+        spec["measure"]["pcap_packets"] = draw.of(&[json!(null), json!(1000)]);
+    }
+    if let Some(lines) = net.parallel.filter(|_| draw.percent(40)) {
+        let managed = manager(draw, &net, lines, flows.len(), duration);
+        let joins = |route: &Value| {
+            let passes = |link: &u64| net.ends[*link as usize].0;
+            let ends = net.ends[managed["lightpaths"][0]["route"][0].as_u64().expect("a link") as usize];
+            let route: Vec<u64> = serde_json::from_value(route.clone()).expect("links");
+            let from = route.iter().position(|link| passes(link) == ends.0);
+            let to = route.iter().position(|link| net.ends[*link as usize].1 == ends.1);
+            from.zip(to).is_some_and(|(from, to)| from <= to)
+        };
+        if flows.iter().any(|flow| joins(&flow["route"])) {
+            spec["manager"] = managed;
+        }
+    }
     if flows.len() == 1 && short_flows.is_empty() && draw.percent(30) {
         spec["flows"][0]["workload"] = json!({"kind": "bulk", "bytes": 50_000_000});
         spec["duration_ns"] = json!(duration * 3);

@@ -176,9 +176,11 @@ impl<P: Packet + Routed + Train> Network<P> {
             return;
         }
         let Hop::Host(host) = self.routes.at(packet.hop() + 1) else { unreachable!("a packet is for a host") };
+        let Hop::Link(link) = self.routes.planned(packet.hop()) else { unreachable!("a packet is on a link") };
         let state = self.ahead_mut();
-        reserve(&mut state.inboxes[host as usize].queue, 1);
-        state.inboxes[host as usize].queue.push_back((at, packet));
-        state.activate(state.of_host[host as usize]);
+        let inbox = state.plan.inbox(host, link);
+        reserve(&mut state.inboxes[inbox as usize].queue, 1);
+        state.inboxes[inbox as usize].queue.push_back((at, packet));
+        state.activate(state.of_inbox[inbox as usize]);
     }
 }

@@ -17,7 +17,7 @@ use units::Time;
 impl<P: Packet + Routed + Train> Network<P> {
     /// All that happens at `link` before `bound`, a time and a source, and what it delivers before `known`.
     pub(super) fn pass_late(&mut self, link: u32, horizon: u64, bound: (u64, u32), known: u64) {
-        let Network { links, pacers, horizons, early, events, .. } = self;
+        let Network { links, routes, pacers, horizons, early, events, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
         let (late, source) = (&mut state.late[link as usize], *early + link);
         let arrivals = &mut state.arrivals[link as usize];
@@ -43,6 +43,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 let (at, from_link, mut packet) = (arrival.at, arrival.is_from_link(), arrival.packet);
                 if from_link {
                     packet.advance();
+                    packet = routes.redirected(packet);
                     happen(at);
                 }
                 match element.handle_packet(Time(at), packet, pacers) {
@@ -104,11 +105,11 @@ impl<P: Packet + Routed + Train> Network<P> {
                     self.hand_to(link, horizon, (at, packet));
                 }
             }
-            Next::Host(host) => {
-                let queue = &mut state.inboxes[host as usize].queue;
+            Next::Inbox(inbox) => {
+                let queue = &mut state.inboxes[inbox as usize].queue;
                 reserve(queue, tokens.len());
                 tokens.drain(..).for_each(|token| queue.push_back(token));
-                state.activate(state.of_host[host as usize]);
+                state.activate(state.of_inbox[inbox as usize]);
             }
             Next::Link(next) if state.plan.places[next as usize] == Place::Merged => {
                 let cause = self.early + link;
@@ -130,7 +131,7 @@ impl<P: Packet + Routed + Train> Network<P> {
 
     /// `link`, which leads to several places or back to itself, delivers `packet` at `at`.
     fn hand_to(&mut self, link: u32, horizon: u64, (at, packet): (u64, P)) {
-        match self.routes.at(packet.hop() + 1) {
+        match self.routes.next(packet.hop() + 1) {
             Hop::Link(next) if self.ahead().plan.places[next as usize] != Place::Merged => self.happen_at(at, horizon),
             _ => {}
         }
@@ -182,23 +183,23 @@ impl<P> Horizons<P> {
         latest.1
     }
 
-    /// The latest `count` packets of `host` have come over `link`.
+    /// The latest `count` packets of `inbox` have come over `link`.
     #[inline]
-    pub(super) fn note_ties(&mut self, link: u32, host: u32, count: usize) {
+    pub(super) fn note_ties(&mut self, link: u32, inbox: u32, count: usize) {
         if self.plan.counts_ties[link as usize] {
-            let first = self.inboxes[host as usize].queue.len() - count;
+            let first = self.inboxes[inbox as usize].queue.len() - count;
             for index in first..first + count {
-                self.note_tie(link, host, self.inboxes[host as usize].queue[index].0);
+                self.note_tie(link, inbox, self.inboxes[inbox as usize].queue[index].0);
             }
         }
     }
 
-    /// As [`Horizons::number_of`], of a packet that goes to `host`.
+    /// As [`Horizons::number_of`], of a packet that goes to `inbox`.
     #[inline]
-    pub(super) fn note_tie(&mut self, link: u32, host: u32, at: u64) {
+    pub(super) fn note_tie(&mut self, link: u32, inbox: u32, at: u64) {
         if self.plan.counts_ties[link as usize] {
             let nth = self.number_of(link, at);
-            self.inboxes[host as usize].ties.get_or_insert_with(Box::default).note(at, nth);
+            self.inboxes[inbox as usize].ties.get_or_insert_with(Box::default).note(at, nth);
         }
     }
 }

@@ -24,11 +24,20 @@ impl<P: Packet + Routed> Network<P> {
         state.sent.bursts.push(Burst { at, link, cause: state.cause, nth: state.nth, count, first });
     }
 
+    /// The first hop of the selected path of the route that starts at `hop`.
+    #[inline]
+    pub fn first_hop(&self, hop: u32) -> u32 {
+        match self.routes.at(hop) {
+            Hop::Redirect(position) => position,
+            _ => hop,
+        }
+    }
+
     /// Takes what a host sends over `hop`, the first of a route, while it handles packets in a row
     /// ([`crate::Hosts::handle_packets`]).
     ///
     /// # Panics
-    /// When `hop` is a host.
+    /// When `hop` is a host, or that of a path that is not selected ([`Network::first_hop`]).
     #[inline]
     pub fn departures(&mut self, hop: u32) -> Departures<'_, P> {
         let Hop::Link(link) = self.routes.at(hop) else { unreachable!("a route begins with a link") };
@@ -66,31 +75,40 @@ impl<P: Packet + Routed + Train> Network<P> {
     }
 
     /// `tokens` come to `link` at their times: over it and those fused with it, to a host or a merged link.
-    pub(super) fn carry_all(&mut self, mut link: u32, tokens: &mut Vec<(u64, P)>) {
-        if tokens.is_empty() {
-            return;
+    pub(super) fn carry_all(&mut self, link: u32, tokens: &mut Vec<(u64, P)>) {
+        if !tokens.is_empty() {
+            self.admit_sent(link, tokens);
+            self.hand_on_all(link, tokens);
         }
+    }
+
+    /// `tokens` come to `link`. A loss counts from when the packet was sent, before the horizon.
+    fn admit_sent(&mut self, link: u32, tokens: &mut Vec<(u64, P)>) {
+        let Network { links, horizons, .. } = self;
+        let state = horizons.as_mut().expect(PLANNED);
+        let lost_at = state.reached.saturating_sub(1);
+        precomputed(&mut links[link as usize]).admit_all(state.quiet, tokens, |_, packet, reason| {
+            state.drops.push((lost_at, link, packet, reason));
+        });
+    }
+
+    /// `tokens` are at the end of `link` at their times: on over links fused with it, to a host or a merged link.
+    fn hand_on_all(&mut self, mut link: u32, tokens: &mut Vec<(u64, P)>) {
         let end = self.horizon.0;
         let mut steps = 0;
         loop {
-            let Network { links, horizons, early, .. } = self;
+            let Network { horizons, early, .. } = self;
             let state = horizons.as_mut().expect(PLANNED);
-            let precomputed = precomputed(&mut links[link as usize]);
-            // A loss counts from when the packet was sent, before the horizon.
-            let lost_at = state.reached.saturating_sub(1);
-            precomputed.admit_all(state.quiet, tokens, |_, packet, reason| {
-                state.drops.push((lost_at, link, packet, reason));
-            });
             let Some(&(last, _)) = tokens.last() else { return };
             match state.plan.nexts[link as usize] {
-                Next::Host(host) => {
+                Next::Inbox(inbox) => {
                     let count = tokens.len();
-                    let queue = &mut state.inboxes[host as usize].queue;
+                    let queue = &mut state.inboxes[inbox as usize].queue;
                     reserve(queue, count);
                     // Not by `extend`, which would make room for one more.
                     tokens.drain(..).for_each(|(at, packet)| queue.push_back((at, after(packet, steps))));
-                    state.note_ties(link, host, count);
-                    state.activate(state.of_host[host as usize]);
+                    state.note_ties(link, inbox, count);
+                    state.activate(state.of_inbox[inbox as usize]);
                     return;
                 }
                 Next::Link(next) if state.plan.places[next as usize] == Place::Merged => {
@@ -104,6 +122,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 Next::Link(next) if last <= end => {
                     steps += 1;
                     link = next;
+                    self.admit_sent(link, tokens);
                 }
                 Next::Link(_) | Next::Mixed => {
                     for (at, packet) in tokens.drain(..) {
@@ -119,31 +138,28 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
     }
 
-    /// Packets on their way to the last link of `host` pass it.
+    /// Packets on their way to the last link before `inbox` pass it.
     #[inline]
-    pub(super) fn pass_last(&mut self, host: u32) {
+    pub(super) fn pass_last(&mut self, of_inbox: u32) {
         let Network { links, horizons, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
-        let inbox = &mut state.inboxes[host as usize];
+        let inbox = &mut state.inboxes[of_inbox as usize];
         if inbox.before == 0 {
             return;
         }
-        let (link, count) = (state.plan.last_links[host as usize], inbox.before);
+        let (link, count) = (state.plan.last_links[of_inbox as usize], inbox.before);
         let last = precomputed(&mut links[link as usize]);
         for packets in inbox.take_before() {
             last.admit_each(state.quiet, packets);
         }
-        state.note_ties(link, host, count);
+        state.note_ties(link, of_inbox, count);
     }
 
-    /// The same for all hosts, before anybody looks at links.
+    /// The same for all inboxes, before anybody looks at links.
     pub(super) fn pass_all_last(&mut self) {
         for index in 0..self.ahead().active.len() {
-            let process = self.ahead().active[index] as usize;
-            for at in 0..self.ahead().processes[process].hosts.len() {
-                let host = self.ahead().processes[process].hosts[at];
-                self.pass_last(host);
-            }
+            let process = self.ahead().active[index];
+            self.pass_all_of(process);
         }
     }
 
@@ -158,7 +174,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 let known = bound.saturating_add(self.ahead().plan.delays[link as usize]).min(ahead);
                 self.pass_late(link, horizon, (bound, 0), known);
             } else {
-                self.pass(link, horizon, bound);
+                self.pass(link, horizon, (bound, 0));
             }
         }
         self.exchange_deliveries();
@@ -167,22 +183,26 @@ impl<P: Packet + Routed + Train> Network<P> {
         state.ready = from_process.min(ahead.saturating_add(state.plan.from_merged)).max(state.ready);
     }
 
-    /// Passes on what comes to `link` before `bound`.
-    fn pass(&mut self, link: u32, horizon: u64, bound: u64) {
-        let Network { links, horizons, .. } = self;
+    /// Passes on what comes to `link` before `bound`, a key of [`Arrival`].
+    pub(super) fn pass(&mut self, link: u32, horizon: u64, bound: (u64, u64)) {
+        let Network { links, routes, horizons, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
         let arrivals = &mut state.arrivals[link as usize];
         arrivals.sort(&mut state.buckets);
-        let count = arrivals.list.partition_point(|arrival| arrival.at < bound);
+        let count = arrivals.list.partition_point(|arrival| arrival.key() < bound);
         if count == 0 {
             return;
         }
         let mut tokens = std::mem::take(&mut state.sent.tokens);
         let mut events = 0;
+        let is_selected = state.plan.is_selected[link as usize];
         for arrival in arrivals.list.drain(..count) {
             let Arrival { at, mut packet, .. } = arrival;
             if arrival.is_from_link() {
                 packet.advance();
+                if is_selected {
+                    packet = routes.redirected(packet);
+                }
                 events += u64::from(at < horizon);
                 if at >= horizon {
                     state.later_events.push(at);
@@ -201,6 +221,10 @@ impl<P: Packet + Routed + Train> Network<P> {
             precomputed(&mut links[link as usize]).admit_all(state.quiet, &mut tokens, |at, packet, reason| {
                 state.drops.push((at, link, packet, reason));
             });
+            if state.plan.nexts[link as usize] != Next::Mixed && state.part.is_none() {
+                // All go to one link or host.
+                self.hand_on_all(link, &mut tokens);
+            }
             let is_shared = self.ahead().part.is_some();
             let are_far = self.ahead().inboxes.len() > NEAR_INBOXES && !is_shared;
             for index in 0..tokens.len() {
@@ -242,11 +266,11 @@ impl<P: Packet + Routed + Train> Network<P> {
     #[inline]
     fn prefetch_inbox(&self, packet: &P, next: bool) {
         let state = self.ahead();
-        let host = match state.plan.lasts[packet.hop() as usize + 1] {
+        let inbox = match state.plan.lasts[packet.hop() as usize + 1] {
             NONE => return,
-            host => host,
+            inbox => inbox,
         };
-        let inbox = &state.inboxes[host as usize];
+        let inbox = &state.inboxes[inbox as usize];
         if !next {
             prefetch(inbox, 1);
         } else if let Some(latest) = inbox.queue.back() {
@@ -259,17 +283,17 @@ impl<P: Packet + Routed + Train> Network<P> {
     pub(super) fn leave_to_last(&mut self, at: u64, mut packet: P) -> bool {
         let end = self.horizon.0;
         let state = self.ahead_mut();
-        let host = state.plan.lasts[packet.hop() as usize + 1];
-        if host == NONE || at > end {
+        let inbox = state.plan.lasts[packet.hop() as usize + 1];
+        if inbox == NONE || at > end {
             return false;
         }
         packet.advance();
-        let inbox = &mut state.inboxes[host as usize];
-        reserve(&mut inbox.queue, 1);
-        inbox.queue.push_back((at, packet));
-        inbox.before += 1;
-        if inbox.before == 1 {
-            state.activate(state.of_host[host as usize]);
+        let of_it = &mut state.inboxes[inbox as usize];
+        reserve(&mut of_it.queue, 1);
+        of_it.queue.push_back((at, packet));
+        of_it.before += 1;
+        if of_it.before == 1 {
+            state.activate(state.of_inbox[inbox as usize]);
         }
         true
     }
@@ -281,15 +305,16 @@ impl<P: Packet + Routed + Train> Network<P> {
         let Network { links, routes, horizons, early, .. } = self;
         let state = horizons.as_mut().expect(PLANNED);
         loop {
-            match routes.at(packet.hop() + 1) {
+            match routes.next(packet.hop() + 1) {
                 Hop::Host(host) => {
                     if state.keep_for_other(at, packet) {
                         return Ok(());
                     }
-                    reserve(&mut state.inboxes[host as usize].queue, 1);
-                    state.inboxes[host as usize].queue.push_back((at, packet));
-                    state.note_tie(link, host, at);
-                    state.activate(state.of_host[host as usize]);
+                    let inbox = state.plan.inbox(host, link);
+                    reserve(&mut state.inboxes[inbox as usize].queue, 1);
+                    state.inboxes[inbox as usize].queue.push_back((at, packet));
+                    state.note_tie(link, inbox, at);
+                    state.activate(state.of_inbox[inbox as usize]);
                     return Ok(());
                 }
                 Hop::Link(next) if state.plan.places[next as usize] == Place::Merged => {
@@ -310,7 +335,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                         Err(reason) => return Err(SendError { packet, link, reason }),
                     };
                 }
-                Hop::Redirect(_) => unreachable!("a plan is for routes of one path"),
+                Hop::Redirect(_) => unreachable!("a redirect leads to a link or a host"),
             }
         }
     }

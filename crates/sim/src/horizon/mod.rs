@@ -13,10 +13,12 @@
 mod arrival;
 mod arrivals;
 mod buckets;
+mod ending;
 mod exchange;
 mod late;
 mod late_state;
 mod links;
+mod moves;
 mod part;
 mod plan;
 mod process;
@@ -40,6 +42,7 @@ use crate::network::{Hosts, Network, Progress};
 use crate::routes::{Hop, Routed, Train};
 use arrivals::{Arrivals, Inbox};
 use buckets::Buckets;
+use ending::Work;
 use late_state::Late;
 use link::Packet;
 use plan::Plan;
@@ -67,8 +70,10 @@ impl<P: Packet + Routed + Train> Network<P> {
         let plan = Plan::new(&self.links, &self.routes, fused, &processes)?;
         let count = processes.count();
         let mut of_process = vec![Process::default(); count];
-        for (host, &process) in (0..).zip(&processes.of_host) {
-            of_process[process as usize].hosts.push(host);
+        let of_inbox: Vec<u32> =
+            (0..plan.last_links.len() as u32).map(|inbox| processes.of_host[plan.host_of(inbox) as usize]).collect();
+        for (inbox, &process) in (0..).zip(&of_inbox) {
+            of_process[process as usize].inboxes.push(inbox);
         }
         for (timer, scope) in (0..).zip(&processes.of_timer) {
             if let TimerScope::Process(process) = *scope {
@@ -83,6 +88,9 @@ impl<P: Packet + Routed + Train> Network<P> {
                 of_process[process as usize].first_link = link;
             }
         }
+        let mut looks: Vec<u64> =
+            processes.looks.iter().map(|&timer| self.queue.due(self.timer_source(timer)).0).collect();
+        looks.sort_unstable();
         self.horizons = Some(Box::new(Horizons {
             due: vec![Time::NEVER.0; processes.of_timer.len()],
             readers: (0..)
@@ -95,9 +103,11 @@ impl<P: Packet + Routed + Train> Network<P> {
                 .filter(|(_, &of)| of == TimerScope::AllAndEnds)
                 .map(|(t, _)| t)
                 .collect(),
-            inboxes: processes.of_host.iter().map(|_| Inbox::default()).collect(),
+            inboxes: of_inbox.iter().map(|_| Inbox::default()).collect(),
+            work: Work::new(processes.of_work, count),
+            looks,
             scopes: processes.of_timer,
-            of_host: processes.of_host,
+            of_inbox,
             arrivals: plan.places.iter().map(|_| Arrivals::default()).collect(),
             sent: Sent::default(),
             buckets: Buckets::default(),
@@ -132,14 +142,46 @@ impl<P: Packet + Routed + Train> Network<P> {
         self.horizons.as_ref().map(|state| Span(state.plan.lookahead))
     }
 
+    /// The same for [`Network::run_horizons_watching`].
+    pub fn lookahead_watching(&self) -> Option<Span> {
+        self.horizons.as_ref().map(|state| Span(state.plan.lookahead.min(state.plan.from_merged)))
+    }
+
     /// As [`Network::run_until`], by horizons. Packets that pass between links are not shown to
     /// [`Hosts::handle_transit`].
     ///
     /// # Panics
-    /// When [`Network::plan_horizons`] did not go before, or when a process calls [`Network::stop`]: timers of
-    /// [`TimerScope::AllAndEnds`] may.
+    /// When [`Network::plan_horizons`] did not go before, when a process calls [`Network::stop`] (timers of
+    /// [`TimerScope::AllAndEnds`] may), or when the last piece of work is done.
     pub fn run_horizons<H: Hosts<P>>(&mut self, hosts: &mut H, until: Time, end: Time, max_events: u64) -> Progress {
+        self.run_ahead(hosts, (until, end), max_events, false)
+    }
+
+    /// The same while the last piece of work ([`Network::end_with_work`]) may be done before `until`. It takes somewhat
+    /// longer.
+    ///
+    /// # Panics
+    /// As [`Network::run_horizons`], but for the work; and when [`Network::lookahead_watching`] is 0.
+    pub fn run_horizons_watching<H: Hosts<P>>(
+        &mut self,
+        hosts: &mut H,
+        until: Time,
+        end: Time,
+        max_events: u64,
+    ) -> Progress {
+        assert_ne!(self.lookahead_watching(), Some(Span(0)), "a host has no delay behind links where packets meet");
+        self.run_ahead(hosts, (until, end), max_events, true)
+    }
+
+    fn run_ahead<H: Hosts<P>>(
+        &mut self,
+        hosts: &mut H,
+        (until, end): (Time, Time),
+        max_events: u64,
+        watches: bool,
+    ) -> Progress {
         self.horizon = end;
+        self.ahead_mut().work.watches = watches;
         let limit = self.events_of_all() + max_events;
         if !self.is_ahead {
             self.load();
@@ -176,6 +218,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         let reached = self.ahead().reached;
         self.pass_merged(reached, reached);
         self.pass_all_last();
+        self.count_later_events(reached);
         self.report_losses(hosts, reached);
         self.unload();
         self.settle_all();
@@ -189,26 +232,50 @@ impl<P: Packet + Routed + Train> Network<P> {
         let (reached, has_late) = (self.ahead().reached, self.ahead().plan.has_late);
         // Nothing at a late link is computed beyond the next timer of all.
         let cap = next.map_or(last, |(time, source)| last.min(time.0 + u64::from(source >= early))).max(reached);
-        if has_late && self.ahead().ready <= reached {
-            self.pass_merged(reached, cap);
+        let state = self.ahead();
+        // Links where packets meet may be ahead of the horizon, but not of the end, which counts what has come, nor of
+        // moves, which decide where packets go.
+        let reads = |&timer: &u32| self.queue.due(self.timer_source(timer)).0.saturating_add(u64::from(timer >= early));
+        let mut quiet = state.readers.iter().map(reads).fold(last, u64::min);
+        let ends = state.ends.iter().map(|&timer| self.queue.due(self.timer_source(timer)).0.saturating_add(1));
+        let ahead = if has_late {
+            cap
+        } else {
+            ends.fold(if state.plan.has_moves { quiet } else { last }, u64::min).max(reached)
+        };
+        let watches = state.work.watches;
+        if watches {
+            // The end, at any time, reads all counters.
+            quiet = reached;
+        }
+        self.ahead_mut().quiet = quiet.saturating_sub(1);
+        if self.ahead().ready <= reached && !watches {
+            // Behind a link where packets meet a host may have no delay; that link had to wait for a timer.
+            self.pass_merged(reached, ahead);
             self.count_later_events(reached);
             self.report_losses(hosts, reached);
         }
         let state = self.ahead();
         let mut horizon = state.ready.min(reached.saturating_add(state.step)).min(last);
-        // Links where packets meet may be ahead of the horizon, but not of the end, which counts what has come.
-        let reads = |&timer: &u32| self.queue.due(self.timer_source(timer)).0.saturating_add(u64::from(timer >= early));
-        let quiet = state.readers.iter().map(reads).fold(last, u64::min);
-        let ends = state.ends.iter().map(|&timer| self.queue.due(self.timer_source(timer)).0.saturating_add(1));
-        let ahead = if has_late { cap } else { ends.fold(last, u64::min).max(reached) };
         if let Some((time, source)) = next {
             horizon = horizon.min((time.0 + u64::from(source >= early)).max(reached));
         }
-        self.ahead_mut().quiet = quiet.saturating_sub(1);
+        let look = self.ahead_mut().next_look(reached);
+        horizon = horizon.min(look.max(reached.saturating_add(1)));
         let events = self.events_of_all();
         if horizon > reached {
+            let last = if look == reached {
+                self.run_in_order(hosts, reached)
+            } else if watches {
+                self.run_waiting(hosts, horizon)
+            } else {
+                None
+            };
+            if let Some(last) = last {
+                return self.run_to_end(hosts, last);
+            }
             self.run_processes(hosts, horizon);
-            self.pass_merged(horizon, ahead);
+            self.pass_merged(horizon, if watches { horizon } else { ahead });
             self.now = Time(horizon - 1);
             self.ahead_mut().reached = horizon;
             self.count_later_events(horizon);
@@ -284,16 +351,6 @@ impl<P: Packet + Routed + Train> Network<P> {
             }
         }
         self.ahead_mut().floor = 0;
-    }
-
-    /// Processes whose timers have become due at `time`, which is now.
-    fn run_woken<H: Hosts<P>>(&mut self, hosts: &mut H, time: Time) {
-        while let Some((due, process)) = self.ahead_mut().wake.peek() {
-            if due > time {
-                break;
-            }
-            self.run_process(hosts, process, time.0 + 1);
-        }
     }
 
     fn report_losses<H: Hosts<P>>(&mut self, hosts: &mut H, horizon: u64) {

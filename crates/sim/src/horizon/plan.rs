@@ -19,10 +19,8 @@ const SMALLEST_BYTES: u64 = 40;
 pub enum Unfit {
     /// A link is a hold buffer, or takes batches so fast that two may leave at one ns.
     LinkOfOtherKind(u32),
-    /// Packets may change their path.
-    PathsDiverge,
-    /// Packets come to a host over several links.
-    SeveralLastLinks(u32),
+    /// A path of a route goes on where another one ends.
+    PathGoesOn(u32),
     /// A route leads from one host to another without delay, or around in a circle of links.
     NoLookahead,
     /// From this link some packets are handed on ahead of time, unless others wait at its end for their events.
@@ -40,8 +38,8 @@ pub enum Place {
     Direct,
     /// One link alone leads into it: its packets pass with that link's.
     Fused,
-    /// The same; it leads from a merged link to one host and drops nothing: its packets pass when that host's turn
-    /// comes.
+    /// The same; it leads from a merged link to one inbox and drops nothing: its packets pass when the turn of that
+    /// inbox's host comes.
     Last(u32),
     /// Packets of several processes or links meet here.
     Merged,
@@ -50,8 +48,8 @@ pub enum Place {
 /// Place to which a link leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// Always this host.
-    Host(u32),
+    /// Always this inbox of a host.
+    Inbox(u32),
     /// Always this link.
     Link(u32),
     /// One or another.
@@ -68,10 +66,16 @@ pub struct Plan {
     pub is_careful: Vec<bool>,
     /// Merged links in the order of the data's way, with the time that packets take at least from any process to them.
     pub merged: Vec<(u32, u64)>,
-    /// By position on a route: the host of a link that is the last one ([`Place::Last`]); else `u32::MAX`.
+    /// By position on a route: the inbox of a link that is the last one ([`Place::Last`]); else `u32::MAX`.
     pub lasts: Vec<u32>,
-    /// By host: the link that leads to it.
+    /// By inbox: the link that leads to it. The first ones are the hosts', in their order.
     pub last_links: Vec<u32>,
+    /// Host of each further inbox: of those to which several links lead.
+    pub other_inboxes: Vec<u32>,
+    /// By merged link: packets may come to it, or to another one, as the selected path says when they are there.
+    pub is_selected: Vec<bool>,
+    /// Packets may change their path.
+    pub has_moves: bool,
     /// Least time from one process to another.
     pub lookahead: u64,
     /// Least time from a merged link's entry to a process.
@@ -97,12 +101,10 @@ impl Plan {
     ) -> Result<Plan, Unfit> {
         let delays = least_delays(links, processes)?;
         let is_late: Vec<bool> = links.iter().map(|link| !link.is_precomputed()).collect();
-        if routes.has_alternates() {
-            return Err(Unfit::PathsDiverge);
-        }
+        let is_selected = is_selected(links.len(), routes);
         let walks = walks(routes, processes)?;
-        let Topology { nexts, last_links, senders, inputs } =
-            Topology::new(links.len(), processes.of_host.len(), &walks)?;
+        let Topology { nexts, last_links, other_inboxes, senders, inputs } =
+            Topology::new(links.len(), processes.of_host.len(), &walks);
         let is_fast = |link: &Link<P>| matches!(link, Link::Precomputed(link) if link.rate().0 > MAX_RATE_BPS);
         let mut places: Vec<Place> = (0..)
             .zip(&inputs)
@@ -111,7 +113,7 @@ impl Plan {
                 ([], _) => Place::Direct,
                 (&[from], Senders::None) if fused(from, link) => Place::Fused,
                 // A late link delivers by events, which then pass such a link at once.
-                (&[from], Senders::None) if is_late[from as usize] => Place::Fused,
+                (&[from], Senders::None) if is_late[from as usize] && !is_selected[link as usize] => Place::Fused,
                 _ => Place::Merged,
             })
             .collect();
@@ -119,11 +121,12 @@ impl Plan {
             *place = Place::Merged;
         }
         check_waits(&walks, &places, &is_late)?;
-        let drops_nothing = |from: u32, link: usize| drops_nothing(links, from, link as u32);
+        let sizes = processes.packet_bytes;
+        let drops_nothing = |from: u32, link: usize| drops_nothing(links, from, link as u32, sizes);
         for link in 0..links.len() {
-            if let (&[from], Place::Fused, Next::Host(host)) = (inputs[link].as_slice(), places[link], nexts[link]) {
+            if let (&[from], Place::Fused, Next::Inbox(inbox)) = (inputs[link].as_slice(), places[link], nexts[link]) {
                 if places[from as usize] == Place::Merged && drops_nothing(from, link) {
-                    places[link] = Place::Last(host);
+                    places[link] = Place::Last(inbox);
                 }
             }
         }
@@ -160,16 +163,18 @@ impl Plan {
         let has_ties = |link: usize| is_late[link] || is_fast(&links[link]);
         let mut counts_ties: Vec<bool> =
             (0..links.len()).map(|link| has_ties(link) && nexts[link] == Next::Mixed).collect();
-        for (&link, process) in last_links.iter().zip(&processes.of_host).filter(|(&link, _)| link != NONE) {
+        let hosts = (0..processes.of_host.len() as u32).chain(other_inboxes.iter().copied());
+        for (&link, host) in last_links.iter().zip(hosts).filter(|(&link, _)| link != NONE) {
+            let process = processes.of_host[host as usize];
             let answers = |&(first, sender): &(u32, u32)| {
-                sender == *process && (first == link || matches!(links[first as usize], Link::Batched(_)))
+                sender == process && (first == link || matches!(links[first as usize], Link::Batched(_)))
             };
             counts_ties[link as usize] |= has_ties(link as usize) && sends.iter().any(answers);
         }
         let has_late = is_late.contains(&true);
         // Late links have handed over nothing that they deliver later.
         let (lookahead, from_merged) = (least(&entry), if has_late { 0 } else { least(&since_merged) });
-        if lookahead == 0 || (from_merged == 0 && !has_late) {
+        if lookahead == 0 {
             return Err(Unfit::NoLookahead);
         }
         let is_merged = |&link: &u32| places[link as usize] == Place::Merged;
@@ -177,12 +182,13 @@ impl Plan {
         let merged = merged.map(|link| (link, entry[link as usize].saturating_sub(slack))).collect();
         let last_at = |(hop, _): (Hop, bool)| match hop {
             Hop::Link(link) => match places[link as usize] {
-                Place::Last(host) => host,
+                Place::Last(inbox) => inbox,
                 _ => NONE,
             },
             Hop::Host(_) | Hop::Redirect(_) => NONE,
         };
         let lasts = routes.hops().map(last_at).collect();
+        let has_moves = routes.has_alternates();
         Ok(Plan {
             is_careful,
             lasts,
@@ -190,6 +196,9 @@ impl Plan {
             places,
             merged,
             last_links,
+            other_inboxes,
+            is_selected,
+            has_moves,
             lookahead,
             from_merged,
             is_late,
@@ -197,6 +206,28 @@ impl Plan {
             has_late,
             delays,
         })
+    }
+
+    /// Inbox of packets that come to `host` over `link`.
+    #[inline]
+    pub fn inbox(&self, host: u32, link: u32) -> u32 {
+        if self.other_inboxes.is_empty() || self.last_links[host as usize] == link {
+            return host;
+        }
+        let hosts = self.last_links.len() - self.other_inboxes.len();
+        let is_its = |inbox: &usize| self.other_inboxes[inbox - hosts] == host && self.last_links[*inbox] == link;
+        (hosts..self.last_links.len()).find(is_its).expect("a link leads to the host") as u32
+    }
+
+    /// Host of an inbox.
+    #[inline]
+    pub fn host_of(&self, inbox: u32) -> u32 {
+        let hosts = (self.last_links.len() - self.other_inboxes.len()) as u32;
+        if inbox < hosts {
+            inbox
+        } else {
+            self.other_inboxes[(inbox - hosts) as usize]
+        }
     }
 }
 
@@ -212,8 +243,9 @@ enum Senders {
 struct Topology {
     /// By link; one on no route has [`Next::Mixed`].
     nexts: Vec<Next>,
-    /// By host.
+    /// As those of [`Plan`].
     last_links: Vec<u32>,
+    other_inboxes: Vec<u32>,
     /// By link.
     senders: Vec<Senders>,
     /// By link: the links that lead to it, each once.
@@ -221,25 +253,32 @@ struct Topology {
 }
 
 impl Topology {
-    fn new(links: usize, hosts: usize, walks: &[Walk]) -> Result<Topology, Unfit> {
+    fn new(links: usize, hosts: usize, walks: &[Walk]) -> Topology {
         let mut nexts: Vec<Option<Next>> = vec![None; links];
         let mut last_links = vec![NONE; hosts];
+        let mut other_inboxes: Vec<u32> = vec![];
         let mut senders = vec![Senders::None; links];
         let mut inputs: Vec<Vec<u32>> = vec![vec![]; links];
         for walk in walks {
             let (first, last) = (walk.links[0], walk.links[walk.links.len() - 1]);
-            let known = &mut last_links[walk.host as usize];
-            if *known != NONE && *known != last {
-                return Err(Unfit::SeveralLastLinks(walk.host));
-            }
-            *known = last;
+            let mut inboxes = std::iter::once(walk.host as usize)
+                .chain((hosts..).zip(&other_inboxes).filter(|(_, &host)| host == walk.host).map(|(inbox, _)| inbox));
+            let inbox = match inboxes.find(|&inbox| [NONE, last].contains(&last_links[inbox])) {
+                Some(inbox) => inbox,
+                None => {
+                    other_inboxes.push(walk.host);
+                    last_links.push(last);
+                    last_links.len() - 1
+                }
+            };
+            last_links[inbox] = last;
             let sender = &mut senders[first as usize];
             *sender = match *sender {
                 Senders::None => Senders::One(walk.sender),
                 Senders::One(other) if other == walk.sender => *sender,
                 _ => Senders::Several,
             };
-            note_next(&mut nexts[last as usize], Next::Host(walk.host));
+            note_next(&mut nexts[last as usize], Next::Inbox(inbox as u32));
             for pair in walk.links.windows(2) {
                 note_next(&mut nexts[pair[0] as usize], Next::Link(pair[1]));
                 inputs[pair[1] as usize].push(pair[0]);
@@ -250,7 +289,7 @@ impl Topology {
             of.dedup();
         }
         let nexts = nexts.into_iter().map(|next| next.unwrap_or(Next::Mixed)).collect();
-        Ok(Topology { nexts, last_links, senders, inputs })
+        Topology { nexts, last_links, other_inboxes, senders, inputs }
     }
 }
 
@@ -269,9 +308,9 @@ fn check_waits(walks: &[Walk], places: &[Place], is_late: &[bool]) -> Result<(),
     Ok(())
 }
 
-fn drops_nothing<P: Packet>(links: &[Link<P>], from: u32, link: u32) -> bool {
+fn drops_nothing<P: Packet>(links: &[Link<P>], from: u32, link: u32, sizes: [u32; 2]) -> bool {
     match (&links[from as usize], &links[link as usize]) {
-        (Link::Precomputed(from), Link::Precomputed(link)) => link.drops_nothing_after(from),
+        (Link::Precomputed(from), Link::Precomputed(link)) => link.drops_nothing_after(from, sizes),
         _ => false,
     }
 }
@@ -280,7 +319,7 @@ fn note_next(known: &mut Option<Next>, next: Next) {
     *known = Some(if known.is_none_or(|known| known == next) { next } else { Next::Mixed });
 }
 
-/// A route: its links and the host at its end.
+/// A path of a route: its links and the host at its end.
 pub struct Walk {
     pub links: Vec<u32>,
     pub host: u32,
@@ -290,21 +329,35 @@ pub struct Walk {
 
 pub fn walks(routes: &Routes, processes: &Processes) -> Result<Vec<Walk>, Unfit> {
     let by_hop: std::collections::BTreeMap<u32, u32> = processes.senders.iter().copied().collect();
+    let alternates = routes.alternates();
     let mut walks = vec![];
     let mut links = vec![];
     let mut first = 0;
-    for (position, (hop, _)) in routes.hops().enumerate() {
+    for (position, (hop, is_diverging)) in routes.hops().enumerate() {
         match hop {
             Hop::Link(link) => links.push(link),
-            Hop::Redirect(_) => return Err(Unfit::PathsDiverge),
+            Hop::Host(host) if is_diverging => return Err(Unfit::PathGoesOn(host)),
+            Hop::Redirect(_) => unreachable!("hops without redirects"),
             Hop::Host(host) => {
-                let sender = *by_hop.get(&first).ok_or(Unfit::UnknownSender(first))?;
+                let route = alternates.get(&first).copied().unwrap_or(first);
+                let sender = *by_hop.get(&route).ok_or(Unfit::UnknownSender(route))?;
                 walks.push(Walk { links: std::mem::take(&mut links), host, sender });
                 first = position as u32 + 1;
             }
         }
     }
     Ok(walks)
+}
+
+/// By link: packets come to it, or to another one, by the selected path.
+fn is_selected(links: usize, routes: &Routes) -> Vec<bool> {
+    let mut found = vec![false; links];
+    for (hop, is_diverging) in routes.hops() {
+        if let Hop::Link(link) = hop {
+            found[link as usize] |= is_diverging;
+        }
+    }
+    found
 }
 
 /// The least delay of each link.

@@ -1,4 +1,4 @@
-//! A logical process: its hosts and timers.
+//! A logical process: the inboxes of its hosts, and timers.
 
 /// A logical process.
 #[derive(Clone, Debug)]
@@ -6,23 +6,32 @@ pub(super) struct Process {
     /// Time of its next timer, ns, and that timer.
     pub due: u64,
     pub timer: u32,
+    /// Time and order of the event behind which it paused last; none: `u64::MAX` and 0.
+    pub paused_at: (u64, u64),
     /// A link into which it sends; none: `u32::MAX`.
     pub first_link: u32,
-    pub hosts: Vec<u32>,
+    pub inboxes: Vec<u32>,
     pub timers: Vec<u32>,
 }
 
 impl Default for Process {
     fn default() -> Process {
-        Process { due: u64::MAX, timer: 0, first_link: u32::MAX, hosts: vec![], timers: vec![] }
+        Process {
+            due: u64::MAX,
+            timer: 0,
+            paused_at: (u64::MAX, 0),
+            first_link: u32::MAX,
+            inboxes: vec![],
+            timers: vec![],
+        }
     }
 }
 
 impl Process {
-    /// Its host, if that is its only one, and the link into which it sends; else `u32::MAX`.
+    /// Its inbox, if that is its only one, and the link into which it sends; else `u32::MAX`.
     pub fn alone(&self) -> (u32, u32) {
-        match *self.hosts.as_slice() {
-            [host] => (host, self.first_link),
+        match *self.inboxes.as_slice() {
+            [inbox] => (inbox, self.first_link),
             _ => (u32::MAX, u32::MAX),
         }
     }

@@ -28,6 +28,13 @@ pub struct Processes {
     /// Delays that links are given later ([`crate::Network::change_link`]): none is ever less than a link's first one
     /// and these.
     pub later_delays: Vec<(u32, Span)>,
+    /// Timers of one process that look at another one as well; they are set when horizons are planned, and not again. For
+    /// few events: in the ns of one all processes take turns event by event.
+    pub looks: Vec<u32>,
+    /// Sizes of the smallest and the largest packet, bytes.
+    pub packet_bytes: [u32; 2],
+    /// By piece of work ([`crate::Network::end_with_work`]): the process that does it.
+    pub of_work: Vec<u32>,
 }
 
 impl Processes {
@@ -38,6 +45,14 @@ impl Processes {
             TimerScope::Samples | TimerScope::All | TimerScope::AllAndEnds => None,
         });
         let of_senders = self.senders.iter().map(|&(_, process)| process);
-        self.of_host.iter().copied().chain(of_timers).chain(of_senders).max().map_or(0, |last| last as usize + 1)
+        let of_work = self.of_work.iter().copied();
+        self.of_host
+            .iter()
+            .copied()
+            .chain(of_timers)
+            .chain(of_senders)
+            .chain(of_work)
+            .max()
+            .map_or(0, |last| last as usize + 1)
     }
 }

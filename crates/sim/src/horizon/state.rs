@@ -2,6 +2,7 @@
 
 use super::arrivals::{Arrivals, Inbox};
 use super::buckets::Buckets;
+use super::ending::Work;
 use super::late_state::Late;
 use super::part::Part;
 use super::plan::Plan;
@@ -18,20 +19,24 @@ use units::Span;
 pub(crate) struct Horizons<P> {
     pub(super) plan: Plan,
     pub(super) processes: Vec<Process>,
-    /// By process: its host, if that is its only one, and a link into which it sends; else [`NOBODY`].
+    /// By process: its inbox, if that is its only one, and a link into which it sends; else [`NOBODY`].
     pub(super) alone: Vec<(u32, u32)>,
-    /// By host: its process.
-    pub(super) of_host: Vec<u32>,
+    /// By inbox: the process of its host.
+    pub(super) of_inbox: Vec<u32>,
     /// By timer: its scope.
     pub(super) scopes: Vec<TimerScope>,
     /// Timers of all that may read links at any time.
     pub(super) readers: Vec<u32>,
+    /// Times to come of timers of processes that look at others, ascending.
+    pub(super) looks: Vec<u64>,
     /// Timers that may end the run.
     pub(super) ends: Vec<u32>,
     /// By timer of a process: when it is due, ns.
     pub(super) due: Vec<u64>,
-    /// By host.
+    /// As [`Plan::last_links`].
     pub(super) inboxes: Vec<Inbox<P>>,
+    /// Work with which the run ends.
+    pub(super) work: Work,
     /// Packets that the running process has sent.
     pub(super) sent: Sent<P>,
     /// Room for sorting.
@@ -85,18 +90,18 @@ pub(super) const NOBODY: u32 = u32::MAX;
 pub(super) const PLANNED: &str = "horizons are planned before they are used";
 
 impl<P> Horizons<P> {
-    /// Time, link, number among that link's packets at the time, and `host` for the first packet that comes to it
-    /// before `horizon`.
-    pub(super) fn head(&self, host: u32, horizon: u64) -> Option<Reverse<(u64, u32, u32, u32)>> {
-        let inbox = &self.inboxes[host as usize];
-        let &(at, _) = inbox.queue.front()?;
-        let nth = inbox.ties.as_ref().map_or(0, |ties| if at < ties.first() { 0 } else { ties.peek(at) });
-        (at < horizon).then(|| Reverse((at, self.plan.last_links[host as usize], nth, host)))
+    /// Time, link, number among that link's packets at the time, and `inbox` for the first packet that comes to it before
+    /// `horizon`.
+    pub(super) fn head(&self, inbox: u32, horizon: u64) -> Option<Reverse<(u64, u32, u32, u32)>> {
+        let of_it = &self.inboxes[inbox as usize];
+        let &(at, _) = of_it.queue.front()?;
+        let nth = of_it.ties.as_ref().map_or(0, |ties| if at < ties.first() { 0 } else { ties.peek(at) });
+        (at < horizon).then(|| Reverse((at, self.plan.last_links[inbox as usize], nth, inbox)))
     }
 
-    /// The packet of `host` that is handled now came at `at`: its number among its link's at that time.
-    pub(super) fn take_tie(&mut self, host: u32, at: u64) -> u32 {
-        match &mut self.inboxes[host as usize].ties {
+    /// The packet of `inbox` that is handled now came at `at`: its number among its link's at that time.
+    pub(super) fn take_tie(&mut self, inbox: u32, at: u64) -> u32 {
+        match &mut self.inboxes[inbox as usize].ties {
             Some(ties) if at >= ties.first() => ties.take(at),
             _ => 0,
         }
@@ -114,6 +119,20 @@ impl<P> Horizons<P> {
         P: Routed,
     {
         self.part.as_mut().is_some_and(|part| part.keep_for_other(at, packet))
+    }
+
+    /// `process` begins its turn, perhaps behind the event after which it has paused.
+    #[inline]
+    pub(super) fn go_on(&mut self, process: u32) {
+        let (at, order) = self.processes[process as usize].paused_at;
+        (self.fired, self.fired_nth) = ((at, (order >> 32) as u32), (order as u32) >> 1);
+    }
+
+    /// Time of the next timer that looks at another process, at `reached` or later.
+    pub(super) fn next_look(&mut self, reached: u64) -> u64 {
+        let passed = self.looks.iter().take_while(|&&at| at < reached).count();
+        self.looks.drain(..passed);
+        self.looks.first().copied().unwrap_or(u64::MAX)
     }
 
     /// `process` has a packet on its way to it.

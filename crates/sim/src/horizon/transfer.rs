@@ -23,7 +23,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 queue.schedule(*early + number, Time::NEVER);
                 continue;
             };
-            let fused = |packet: &P| match routes.at(packet.hop() + 1) {
+            let fused = |packet: &P| match routes.next(packet.hop() + 1) {
                 Hop::Link(next) => !matches!(state.plan.places[next as usize], Place::Merged),
                 _ => false,
             };
@@ -32,18 +32,19 @@ impl<P: Packet + Routed + Train> Network<P> {
                 continue;
             }
             while let Some((at, packet)) = link.take_arriving() {
-                match routes.at(packet.hop() + 1) {
+                match routes.next(packet.hop() + 1) {
                     Hop::Host(host) => {
-                        state.inboxes[host as usize].queue.push_back((at.0, packet));
-                        state.note_tie(number, host, at.0);
-                        state.activate(state.of_host[host as usize]);
+                        let inbox = state.plan.inbox(host, number);
+                        state.inboxes[inbox as usize].queue.push_back((at.0, packet));
+                        state.note_tie(number, inbox, at.0);
+                        state.activate(state.of_inbox[inbox as usize]);
                     }
                     Hop::Link(next) => {
                         let order = (*early + number, state.number_of(number, at.0));
                         let arrival = Arrival::delivered(at.0, order, packet);
                         state.arrivals[next as usize].push(arrival);
                     }
-                    Hop::Redirect(_) => unreachable!("a plan is for routes of one path"),
+                    Hop::Redirect(_) => unreachable!("a redirect leads to a link or a host"),
                 }
             }
             queue.schedule(*early + number, Time::NEVER);
@@ -89,7 +90,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         // Those of different links do not mix.
         left.sort_by_key(|&(at, nth, _)| (at, nth));
         for (at, _, packet) in left {
-            let Hop::Link(number) = routes.at(packet.hop()) else { unreachable!("a packet is on a link") };
+            let Hop::Link(number) = routes.planned(packet.hop()) else { unreachable!("a packet is on a link") };
             match &mut links[number as usize] {
                 Link::Precomputed(link) => link.deliver_at(Time(at), packet),
                 _ => unreachable!("nothing is on its way from a late link"),

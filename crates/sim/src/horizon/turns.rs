@@ -1,11 +1,11 @@
 //! Turns of logical processes: each handles what comes to it up to a horizon.
 
-use super::state::NOBODY;
+use super::state::{Horizons, NOBODY};
 use crate::network::{Hosts, Network};
 use crate::routes::{Routed, Train};
 use link::{prefetch, Link, Packet};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use units::Time;
 
 /// Bytes of a process's packets and links that are fetched before its turn.
@@ -39,8 +39,8 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
         let state = self.ahead_mut();
         turns.retain(|&number| {
-            let mut hosts = state.processes[number as usize].hosts.iter();
-            let is_active = hosts.any(|&host| !state.inboxes[host as usize].queue.is_empty());
+            let mut inboxes = state.processes[number as usize].inboxes.iter();
+            let is_active = inboxes.any(|&inbox| !state.inboxes[inbox as usize].queue.is_empty());
             state.is_active[number as usize] = is_active;
             is_active
         });
@@ -78,19 +78,15 @@ impl<P: Packet + Routed + Train> Network<P> {
     pub(super) fn run_process<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32, horizon: u64) {
         let state = self.ahead_mut();
         state.running = process;
-        state.fired = (u64::MAX, 0);
-        match *state.processes[process as usize].hosts.as_slice() {
+        state.go_on(process);
+        match *state.processes[process as usize].inboxes.as_slice() {
             [host] => self.run_host(hosts, process, host, horizon),
-            _ => self.run_hosts(hosts, process, horizon),
+            _ => self.run_inboxes(hosts, process, horizon),
         }
-        self.pass_sent();
-        let state = self.ahead_mut();
-        state.running = NOBODY;
-        let due = state.processes[process as usize].due;
-        state.wake.schedule(process, Time(due));
+        self.end_turn(process);
     }
 
-    /// A process with one host: its packets in a row.
+    /// A process with one inbox, that of its only host: its packets in a row.
     fn run_host<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32, host: u32, horizon: u64) {
         self.pass_last(host);
         let state = self.ahead_mut();
@@ -102,74 +98,66 @@ impl<P: Packet + Routed + Train> Network<P> {
         loop {
             let state = self.ahead_mut();
             let due = state.processes[process as usize].due;
-            let piece = inbox.as_slices().0;
             // At one time packets go before timers.
-            let first = piece.first().map_or(u64::MAX, |arrival| arrival.0);
+            let first = inbox.front().map_or(u64::MAX, |arrival| arrival.0);
             if first > due || first >= horizon {
                 if due >= horizon || due > first {
                     break;
                 }
                 self.fire_next(hosts, process);
+                if self.has_paused() {
+                    break;
+                }
                 continue;
             }
-            let mut bound = horizon.min(due.saturating_add(1));
-            let tie = state.inboxes[host as usize].ties.as_mut().map_or(u64::MAX, |ties| ties.first());
-            let count = if first < tie && !is_batched {
-                bound = bound.min(tie);
-                count_before(piece, bound)
-            } else {
-                state.nth = state.take_tie(host, first);
-                state.is_followed = is_batched && inbox.get(1).is_some_and(|next| next.0 == first);
-                1
-            };
+            let count = state.count_first(host, &inbox, horizon.min(due.saturating_add(1)), is_batched);
             let cause = self.early + link;
             self.ahead_mut().cause = cause;
-            let handled = hosts.handle_packets(host, &piece[..count], self);
+            let handled = hosts.handle_packets(host, &inbox.as_slices().0[..count], self);
             self.events += handled as u64;
             let state = self.ahead_mut();
             (state.nth, state.is_followed) = (0, false);
             inbox.drain(..handled);
+            if self.has_paused() {
+                break;
+            }
         }
         let left = &mut self.ahead_mut().inboxes[host as usize].queue;
         debug_assert!(left.is_empty(), "a host alone in its process sends to itself");
         *left = inbox;
     }
 
-    /// A process with several hosts: their packets in the order (time, link).
-    fn run_hosts<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32, horizon: u64) {
-        for index in 0..self.ahead().processes[process as usize].hosts.len() {
-            let host = self.ahead().processes[process as usize].hosts[index];
-            self.pass_last(host);
-        }
-        // The first packet of each host; what is sent meanwhile comes behind the horizon.
+    /// A process with several inboxes: their packets in the order (time, link).
+    fn run_inboxes<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32, horizon: u64) {
+        self.pass_all_of(process);
+        // The first packet of each; what is sent meanwhile comes behind the horizon.
         let state = self.ahead();
         let mut heads: BinaryHeap<Reverse<(u64, u32, u32, u32)>> = BinaryHeap::new();
-        for &host in &state.processes[process as usize].hosts {
-            heads.extend(state.head(host, horizon));
+        for &inbox in &state.processes[process as usize].inboxes {
+            heads.extend(state.head(inbox, horizon));
         }
         loop {
-            let state = self.ahead_mut();
-            let due = state.processes[process as usize].due;
+            let due = self.ahead().processes[process as usize].due;
             let first = heads.peek().map_or(u64::MAX, |&Reverse((at, ..))| at);
             if due < first {
                 if due >= horizon {
                     return;
                 }
                 self.fire_next(hosts, process);
+                if self.has_paused() {
+                    return;
+                }
                 continue;
             }
-            let Some(Reverse((at, link, nth, host))) = heads.pop() else { return };
-            let Some((_, packet)) = state.inboxes[host as usize].queue.pop_front() else { return };
-            state.take_tie(host, at);
-            heads.extend(state.head(host, horizon));
-            state.nth = nth;
-            let is_followed = state.inboxes[host as usize].queue.front().is_some_and(|next| next.0 == at);
-            let is_followed = is_followed && self.is_batched(link);
-            self.ahead_mut().is_followed = is_followed;
-            self.events += 1;
-            self.arrive(hosts, (at, link), host, packet);
-            let state = self.ahead_mut();
-            (state.nth, state.is_followed) = (0, false);
+            let Some(Reverse((_, link, _, inbox))) = heads.pop() else { return };
+            // Up to the next packet of another inbox; at one time the lower link goes first.
+            let next = heads.peek().map_or(u64::MAX, |&Reverse((at, of, ..))| at.saturating_add(u64::from(link < of)));
+            let bound = horizon.min(due.saturating_add(1)).min(next);
+            self.handle_first(hosts, link, inbox, bound);
+            if self.has_paused() {
+                return;
+            }
+            heads.extend(self.ahead().head(inbox, horizon));
         }
     }
 
@@ -177,31 +165,74 @@ impl<P: Packet + Routed + Train> Network<P> {
         matches!(self.links.get(link as usize), Some(Link::Batched(_)))
     }
 
+    /// The first packets in `inbox`, which come over `link` before `bound`, as many as the host takes at once; at least
+    /// one, whatever `bound` is.
     #[inline]
-    fn arrive<H: Hosts<P>>(&mut self, hosts: &mut H, of: (u64, u32), host: u32, mut packet: P) {
-        let (at, link) = of;
-        self.now = Time(at);
+    pub(super) fn handle_first<H: Hosts<P>>(&mut self, hosts: &mut H, link: u32, inbox: u32, bound: u64) {
         let cause = self.early + link;
-        self.ahead_mut().cause = cause;
         self.last_hop = link;
-        packet.advance();
-        hosts.handle_packet(Time(at), host, packet, self);
+        let state = self.ahead_mut();
+        state.cause = cause;
+        let host = state.plan.host_of(inbox);
+        let mut queue = std::mem::take(&mut state.inboxes[inbox as usize].queue);
+        let is_batched = self.is_batched(link);
+        let count = self.ahead_mut().count_first(inbox, &queue, bound, is_batched);
+        let handled = hosts.handle_packets(host, &queue.as_slices().0[..count], self);
+        self.events += handled as u64;
+        queue.drain(..handled);
+        let state = self.ahead_mut();
+        (state.nth, state.is_followed) = (0, false);
+        state.inboxes[inbox as usize].queue = queue;
     }
 
-    fn fire_next<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32) {
+    /// Timers of processes that are due at `time`, which is now, one by one in their order.
+    pub(super) fn run_woken<H: Hosts<P>>(&mut self, hosts: &mut H, time: Time) {
+        let mut woken: Vec<u32> = vec![];
+        while !self.stopped {
+            let state = self.ahead_mut();
+            while let Some((due, process)) = state.wake.peek().filter(|&(due, _)| due <= time) {
+                debug_assert_eq!(due, time, "everything before has happened");
+                state.wake.schedule(process, Time::NEVER);
+                woken.push(process);
+            }
+            let timer = |process: &u32| state.processes[*process as usize].timer;
+            let Some(first) = (0..woken.len()).min_by_key(|&index| timer(&woken[index])) else { break };
+            let process = woken.swap_remove(first);
+            state.running = process;
+            state.fired = (u64::MAX, 0);
+            self.fire_next(hosts, process);
+            self.end_turn(process);
+            self.stopped |= self.work == 0 && self.ahead().work.watches;
+        }
+        for process in woken {
+            let state = self.ahead_mut();
+            let due = state.processes[process as usize].due;
+            state.wake.schedule(process, Time(due));
+        }
+    }
+
+    /// Source that counts for the next timer of `process`: an event that another one of the same ns led to goes just
+    /// behind that one, whatever its own.
+    #[inline]
+    pub(super) fn source_of_next(&self, process: u32) -> u32 {
+        let state = self.ahead();
+        let of_it = &state.processes[process as usize];
+        let source = self.timer_source(of_it.timer).max(state.floor);
+        if state.fired.0 == of_it.due {
+            source.max(state.fired.1)
+        } else {
+            source
+        }
+    }
+
+    pub(super) fn fire_next<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32) {
+        let source = self.source_of_next(process);
+        let own = self.timer_source(self.ahead().processes[process as usize].timer);
         let state = self.ahead_mut();
         let of_it = &mut state.processes[process as usize];
         let (due, timer) = (of_it.due, of_it.timer);
         state.due[timer as usize] = u64::MAX;
         of_it.find_next(&state.due);
-        let own = self.timer_source(timer);
-        let mut source = own;
-        let state = self.ahead_mut();
-        // An event that another one of the same ns led to goes just behind that one, whatever its source.
-        source = source.max(state.floor);
-        if state.fired.0 == due {
-            source = source.max(state.fired.1);
-        }
         state.nth = match (state.fired == (due, source), own == source) {
             (true, _) => state.fired_nth + 1,
             (false, is_first) => u32::from(!is_first),
@@ -224,6 +255,24 @@ fn count_before<P>(piece: &[(u64, P)], bound: u64) -> usize {
     from + piece[from..to].partition_point(|arrival| arrival.0 < bound)
 }
 
+impl<P> Horizons<P> {
+    /// Number of packets in `queue`, that of `inbox`, that come before `bound` and may be handled in a row; at least one.
+    /// Notes which of its link's packets at its time that is, where several come at one time, and whether another one of
+    /// its batch comes behind it.
+    #[inline]
+    fn count_first(&mut self, inbox: u32, queue: &VecDeque<(u64, P)>, bound: u64, is_batched: bool) -> usize {
+        let (first, of_it) = (queue[0].0, &mut self.inboxes[inbox as usize]);
+        let tie = of_it.ties.as_mut().map_or(u64::MAX, |ties| ties.first());
+        if first < tie && !is_batched {
+            count_before(queue.as_slices().0, bound.min(tie)).max(1)
+        } else {
+            self.nth = self.take_tie(inbox, first);
+            self.is_followed = is_batched && queue.get(1).is_some_and(|next| next.0 == first);
+            1
+        }
+    }
+}
+
 impl<P> Network<P> {
     /// The next packet of [`Hosts::handle_packets`] comes at `at`.
     #[inline(always)]
@@ -231,10 +280,15 @@ impl<P> Network<P> {
         self.now = at;
     }
 
+    /// A number by which events of one time are in order; None where events happen in their order.
+    pub fn cause(&self) -> Option<u64> {
+        self.is_ahead.then(|| u64::from(self.ahead().cause) << 32 | u64::from(self.ahead().nth))
+    }
+
     /// Returns true if something has to happen before `next`, the packet to come.
     #[inline(always)]
     pub fn is_interrupted(&self, next: Option<&(u64, P)>) -> bool {
         let state = self.ahead();
-        next.is_some_and(|next| state.processes[state.running as usize].due < next.0)
+        next.is_some_and(|next| state.processes[state.running as usize].due < next.0) || state.work.has_paused
     }
 }

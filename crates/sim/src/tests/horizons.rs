@@ -1,7 +1,7 @@
 //! Horizons give what single events give, whatever the hosts do with what comes to them.
 
 use super::{change, drop_tail, Change, Probe};
-use crate::{Hosts, Network, Processes, Progress, Routes, TimerScope, Train, Unfit};
+use crate::{Hosts, Network, Processes, Progress, RouteId, Routes, TimerScope, Train, Unfit};
 use link::{
     Batching, DropReason, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, PolicerConfig, QueueConfig,
     Stats,
@@ -26,6 +26,8 @@ pub struct Case {
     links: Vec<LinkConfig>,
     /// Links, host, process that sends.
     pub routes: Vec<(Vec<usize>, u32, u32)>,
+    /// Further paths of routes, which timers of all select: route, links.
+    pub paths: Vec<(usize, Vec<usize>)>,
     /// By host.
     pub process_of: Vec<u32>,
     pub processes: u32,
@@ -35,8 +37,12 @@ pub struct Case {
     changes: Vec<(u64, usize, Change)>,
     /// Process and first time of its timers.
     pub timers: Vec<(u32, u64)>,
+    /// Process, another one at which it looks, and time, of timers behind these.
+    pub looks: Vec<(u32, u32, u64)>,
     /// Times at which counters and queues are read, by timers after all others; at some of them somebody sends.
     samples: Vec<(u64, bool)>,
+    /// Work with which the run ends: process, which of its events does it.
+    pub work: Vec<(u32, u32)>,
     /// A time at which the run ends itself.
     stop: Option<u64>,
     /// Times between which the engine may change, and the end.
@@ -124,6 +130,13 @@ impl<'a> Script<'a> {
         }
         self.outcome.seen[at].push((now.0, what, number));
         self.reactions[at] += 1;
+        for (piece, &work) in (0..).zip(&self.case.work) {
+            // Timers of all do no work.
+            let is_own = what < EARLY || (TIMER..LATE).contains(&what);
+            if is_own && work == (process, self.reactions[at]) {
+                net.finish_work(piece);
+            }
+        }
         if self.reactions[at] > REACTIONS {
             return;
         }
@@ -173,6 +186,15 @@ impl Script<'_> {
         self.outcome.dropped.sort();
         self.outcome
     }
+
+    /// A timer of all selects a path, or none.
+    fn move_packets(&self, now: Time, timer: u32, net: &mut Network<Probe>) {
+        let random = mix(now.0, u64::from(timer));
+        let Case { routes, paths, .. } = self.case;
+        let Some((route, links)) = paths.get(random as usize % (paths.len() + 1)) else { return };
+        let links = if random >> 60 & 1 == 0 { links } else { &routes[*route].0 };
+        net.set_path(RouteId(self.firsts[*route]), links);
+    }
 }
 
 impl Hosts<Probe> for Script<'_> {
@@ -181,9 +203,10 @@ impl Hosts<Probe> for Script<'_> {
     }
 
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Probe>) {
-        let Case { early, changes, timers, samples, processes, .. } = self.case;
+        let Case { early, changes, timers, looks, samples, processes, .. } = self.case;
         let mut index = timer as usize;
         if index < early.len() {
+            self.move_packets(now, timer, net);
             return self.see(now, timer % processes, EARLY, 0, net);
         }
         index -= early.len();
@@ -195,6 +218,10 @@ impl Hosts<Probe> for Script<'_> {
             return self.see(now, process, TIMER + timer, 0, net);
         }
         index -= timers.len();
+        if let Some(&(process, other, _)) = looks.get(index) {
+            return self.see(now, process, TIMER + timer, self.states[other as usize], net);
+        }
+        index -= looks.len();
         let Some(&(_, sends)) = samples.get(index) else { return net.stop() };
         let mut rows = vec![];
         for link in net.links_mut() {
@@ -203,6 +230,7 @@ impl Hosts<Probe> for Script<'_> {
         }
         self.outcome.samples.push((now.0, self.outcome.dropped.len(), rows));
         if sends {
+            self.move_packets(now, timer, net);
             self.see(now, timer % processes, LATE + timer, 0, net);
         }
     }
@@ -224,6 +252,9 @@ pub enum Engine {
 pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
     let mut routes = Routes::default();
     let firsts: Vec<_> = case.routes.iter().map(|(links, host, _)| routes.add(links, *host).0).collect();
+    for (route, links) in &case.paths {
+        routes.add_path(RouteId(firsts[*route]), links);
+    }
     let links = case.links.iter().enumerate().map(|(index, config)| {
         let changes = case.changes.iter().any(|&(_, link, _)| link == index);
         if changes {
@@ -236,6 +267,7 @@ pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
     let times: Vec<_> = (case.early.iter().copied())
         .chain(case.changes.iter().map(|change| change.0))
         .chain(case.timers.iter().map(|timer| timer.1))
+        .chain(case.looks.iter().map(|look| look.2))
         .chain(case.samples.iter().map(|sample| sample.0))
         .chain(case.stop)
         .collect();
@@ -244,9 +276,12 @@ pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
         net.set_timer(timer, Time(time));
     }
     let mut of_timer = vec![TimerScope::All; times.len()];
-    for (scope, timer) in of_timer[early..].iter_mut().zip(&case.timers) {
-        *scope = TimerScope::Process(timer.0);
+    let of_processes = case.timers.iter().map(|timer| timer.0).chain(case.looks.iter().map(|look| look.0));
+    for (scope, process) in of_timer[early..].iter_mut().zip(of_processes) {
+        *scope = TimerScope::Process(process);
     }
+    let first_look = (early + case.timers.len()) as u32;
+    let looks = (first_look..).zip(&case.looks).map(|(timer, _)| timer).collect();
     if case.stop.is_some() {
         of_timer[times.len() - 1] = TimerScope::AllAndEnds;
     }
@@ -255,8 +290,16 @@ pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
         Change::Delay(delay) => Some((link as u32, Span(delay))),
         _ => None,
     });
-    let later_delays = later_delays.collect();
-    let processes = Processes { of_host: case.process_of.clone(), of_timer, senders, later_delays };
+    let processes = Processes {
+        of_host: case.process_of.clone(),
+        of_timer,
+        senders,
+        later_delays: later_delays.collect(),
+        looks,
+        packet_bytes: [40, 2039],
+        of_work: case.work.iter().map(|work| work.0).collect(),
+    };
+    net.end_with_work(case.work.len() as u32);
     (net, processes, Script::new(case, firsts))
 }
 
@@ -264,11 +307,17 @@ pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
 pub fn run(case: &Case, engine: Engine) -> Result<Outcome, Unfit> {
     let (mut net, processes, mut script) = prepared(case);
     net.plan_horizons(processes)?;
+    let watches = !case.work.is_empty();
+    if watches && net.lookahead_watching() == Some(Span(0)) {
+        return Err(Unfit::NoLookahead);
+    }
     let mut by_horizons = engine != Engine::Events;
     'run: for until in case.pauses.iter().copied().filter(|&pause| pause < case.end).chain([case.end]) {
         loop {
             let (until, end) = (Time(until), Time(case.end));
-            let progress = if by_horizons {
+            let progress = if by_horizons && watches {
+                net.run_horizons_watching(&mut script, until, end, 100)
+            } else if by_horizons {
                 net.run_horizons(&mut script, until, end, 100)
             } else {
                 net.run_until(&mut script, until, end, 100)
@@ -297,7 +346,8 @@ fn link_config() -> impl Strategy<Value = LinkConfig> {
         1 => Just(1 << 42),
     ];
     let delay = prop_oneof![Just(0u64), Just(10_000), 0u64..20_000];
-    let limits = (prop::option::of(1u64..10), prop::option::of(2_000u64..9_000));
+    let packets = prop_oneof![2 => (1u64..10).prop_map(Some), 1 => Just(Some(104)), 2 => Just(None)];
+    let limits = (packets, prop::option::of(2_000u64..9_000));
     (rate, delay, limits, loss).prop_map(|(rate, delay, (limit_packets, limit_bytes), loss)| LinkConfig {
         queue: QueueConfig::DropTail { limit_bytes, limit_packets },
         ..drop_tail(rate, delay, None, loss)
@@ -357,7 +407,7 @@ fn late() -> impl Strategy<Value = LinkConfig> {
     prop_oneof![4 => other, 1 => batched]
 }
 
-/// A route as drawn: which links, to the host of an earlier route where its last link is the same, process.
+/// A route as drawn: which links, to the host of an earlier route, process that sends or receives.
 type DrawnRoute = (u32, bool, u32, u32);
 
 pub fn case() -> impl Strategy<Value = Case> {
@@ -366,7 +416,9 @@ pub fn case() -> impl Strategy<Value = Case> {
     let times = (
         prop::collection::vec(time(), 0..3),
         prop::collection::vec((0u32..4, time()), 0..8),
+        prop_oneof![2 => Just(vec![]), 1 => prop::collection::vec((0u32..4, 0u32..4, time()), 1..4)],
         prop::collection::vec((time(), any::<bool>()), 0..5),
+        prop_oneof![2 => Just(vec![]), 1 => prop::collection::vec((0u32..4, 1u32..20), 1..6)],
         prop::option::weighted(0.2, time()),
         prop::collection::vec(time(), 0..4),
         prop_oneof![Just(UNBOUNDED), 0u64..200_000],
@@ -380,18 +432,27 @@ pub fn case() -> impl Strategy<Value = Case> {
             prop::collection::vec((time(), any::<usize>(), change()), 0..4),
         ),
     ];
-    (links, prop::collection::vec(route, 1..8), form, times).prop_map(built)
+    let paths = prop_oneof![
+        2 => Just(vec![]),
+        1 => prop::collection::vec((0usize..8, 1u32..256), 1..5),
+    ];
+    let routes = (prop::collection::vec(route, 1..8), paths);
+    (links, routes, form, times).prop_map(built)
 }
 
 /// Links, and their changes: time, link, change.
 type DrawnLinks = (Vec<LinkConfig>, Vec<(u64, usize, Change)>);
 
-type Times = (Vec<u64>, Vec<(u32, u64)>, Vec<(u64, bool)>, Option<u64>, Vec<u64>, u64);
+type Times =
+    (Vec<u64>, Vec<(u32, u64)>, Vec<(u32, u32, u64)>, Vec<(u64, bool)>, Vec<(u32, u32)>, Option<u64>, Vec<u64>, u64);
 
 /// Processes, routes lead down the numbers of links, grain, aligned.
 type Form = (u32, bool, u64, bool);
 
-fn built(((mut links, changes), drawn, form, times): (DrawnLinks, Vec<DrawnRoute>, Form, Times)) -> Case {
+/// Routes, and for further paths of them: route, which links.
+type DrawnRoutes = (Vec<DrawnRoute>, Vec<(usize, u32)>);
+
+fn built(((mut links, changes), (drawn, paths), form, times): (DrawnLinks, DrawnRoutes, Form, Times)) -> Case {
     let (processes, is_downward, mut grain, is_aligned) = form;
     if is_aligned {
         grain = 1000;
@@ -399,10 +460,10 @@ fn built(((mut links, changes), drawn, form, times): (DrawnLinks, Vec<DrawnRoute
             (link.rate, link.delay) = (Rate(1_000_000_000), Span(link.delay.0 / 1000 * 1000));
         }
     }
-    let (early, timers, samples, stop, mut pauses, end) = times;
+    let (early, timers, looks, samples, work, stop, mut pauses, end) = times;
     let mut routes: Vec<(Vec<usize>, u32, u32)> = vec![];
     let mut process_of = vec![];
-    for (mask, shares, receiver, sender) in drawn {
+    let over = |mask: u32| {
         let mut over: Vec<_> = (0..links.len()).filter(|link| mask >> link & 1 == 1).collect();
         if over.is_empty() {
             over.push(mask as usize % links.len());
@@ -410,7 +471,13 @@ fn built(((mut links, changes), drawn, form, times): (DrawnLinks, Vec<DrawnRoute
         if is_downward {
             over.reverse();
         }
-        let earlier = routes.iter().find(|(links, ..)| shares && links.last() == over.last()).map(|route| route.1);
+        over
+    };
+    let paths = paths.into_iter().map(|(route, mask)| (route % drawn.len(), over(mask))).collect();
+    for (mask, shares, receiver, sender) in drawn {
+        let over = over(mask);
+        let same_last = |links: &[usize]| mask & 3 == 0 || links.last() == over.last();
+        let earlier = routes.iter().find(|(links, ..)| shares && same_last(links)).map(|route| route.1);
         let host = earlier.unwrap_or_else(|| {
             process_of.push(receiver % processes);
             process_of.len() as u32 - 1
@@ -424,6 +491,7 @@ fn built(((mut links, changes), drawn, form, times): (DrawnLinks, Vec<DrawnRoute
     Case {
         links,
         routes,
+        paths,
         process_of,
         processes,
         // Batches do not change.
@@ -432,7 +500,9 @@ fn built(((mut links, changes), drawn, form, times): (DrawnLinks, Vec<DrawnRoute
             .collect(),
         early: early.into_iter().map(|at| at * 1000).collect(),
         timers: timers.into_iter().map(|(process, at)| (process % processes, at * 1000)).collect(),
+        looks: looks.into_iter().map(|(one, other, at)| (one % processes, other % processes, at * 1000)).collect(),
         samples: samples.into_iter().map(|(at, sends)| (at * 1000, sends)).collect(),
+        work: work.into_iter().map(|(process, event)| (process % processes, event)).collect(),
         stop: stop.map(|at| at * 1000),
         pauses,
         end,
