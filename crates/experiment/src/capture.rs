@@ -127,8 +127,8 @@ impl Capture {
         self.streams.entry(flow).or_default()[usize::from(!from_sender)].push(&self.message, zeros);
     }
 
-    /// An event happens. With `cause`, its order among those of its time, events of other hosts at earlier times may come later: what it
-    /// captures is noted until [`Capture::write_noted`].
+    /// An event happens. With `cause`, its order among those of its time, events of other hosts at earlier times may
+    /// come later: what it captures is noted until [`Capture::write_noted`].
     #[inline]
     pub fn begin_event(&mut self, cause: Option<u64>) {
         self.cause = cause;

@@ -151,8 +151,8 @@ fn earliest_end_of<T: Transport>(spec: &RunSpec, index: usize, flow: &Flow<T>, n
     flow.spec.stop_ns.map_or(ends, |stop| ends.min(Time(stop))).max(now)
 }
 
-/// Rate of the slowest link that data of flow `index` passes in any case, bit/s: events and the manager may move it, and
-/// events may change links.
+/// Rate of the slowest link that data of flow `index` passes in any case, bit/s: events and the manager may move it,
+/// and events may change links.
 fn slowest_rate(spec: &RunSpec, index: usize, flow: &FlowSpec) -> u64 {
     let changed = |link: usize| {
         spec.events.iter().filter_map(move |event| match event.action {

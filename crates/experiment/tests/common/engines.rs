@@ -21,8 +21,8 @@ pub struct Comparison {
     pub differences: Vec<String>,
 }
 
-/// Runs `spec` by both engines, and by several workers; a capture goes to a file that does not stay. Errors: what refuses
-/// it.
+/// Runs `spec` by both engines, and by several workers; a capture goes to a file that does not stay. Errors: what
+/// refuses it.
 pub fn compare(spec: &RunSpec) -> Result<Comparison, RunError> {
     let mut spec = spec.clone();
     if let Some(path) = &mut spec.measure.pcap {

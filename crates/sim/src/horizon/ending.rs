@@ -6,56 +6,14 @@
 //! everything goes up to that event.
 
 use super::state::NOBODY;
+use super::work::order;
 use crate::network::{Hosts, Network};
 use crate::routes::{Routed, Train};
 use link::Packet;
 use units::Time;
 
-/// Work that is left.
-#[derive(Default)]
-pub(super) struct Work {
-    /// By piece of work: the process that has to do it.
-    pub of_piece: Vec<u32>,
-    /// By process: pieces that are left.
-    pub left: Vec<u32>,
-    /// Processes with work left, and some that have done theirs.
-    pub waiting: Vec<u32>,
-    /// The last piece may be done in the present horizon.
-    pub watches: bool,
-    /// A process pauses when it has done all its work.
-    pub pauses: bool,
-    /// The process whose turn it is has just done so.
-    pub has_paused: bool,
-    /// Order of the latest event in which work was done, among those of its time.
-    finished_in: u64,
-}
-
-impl Work {
-    /// `of_piece`: the process of each piece of work; `count` processes.
-    pub fn new(of_piece: Vec<u32>, count: usize) -> Work {
-        let mut left = vec![0; count];
-        for &process in &of_piece {
-            left[process as usize] += 1;
-        }
-        let waiting = (0..).zip(&left).filter(|(_, &left)| left > 0).map(|(process, _)| process).collect();
-        Work { of_piece, left, waiting, ..Work::default() }
-    }
-
-    /// `piece` was done in an event of `order`.
-    fn finish(&mut self, piece: u32, order: u64) {
-        let Some(&process) = self.of_piece.get(piece as usize) else { return };
-        let left = &mut self.left[process as usize];
-        *left -= 1;
-        self.finished_in = order;
-        self.has_paused |= self.pauses && *left == 0;
-    }
-}
-
-/// Orders events of one time: by their sources, then by their numbers among those of one source. As
-/// [`Arrival::key`](super::arrival::Arrival::key) of what they send, with one more for what a link delivers.
-fn order(source: u32, nth: u32) -> u64 {
-    u64::from(source) << 32 | u64::from(nth) << 1
-}
+/// Source of an event, its number among those of that source, and link and inbox of a packet.
+type NextEvent = (u32, u32, Option<(u32, u32)>);
 
 impl<P> Network<P> {
     /// The run ends with the last of `count` pieces of work, if there are any: with the event that calls
@@ -148,9 +106,9 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
     }
 
-    /// Source of the next event of `process` at `at`, its number among those of that source, and link and inbox where it
-    /// is a packet; None if there is none.
-    fn next_at(&self, process: u32, at: u64) -> Option<(u32, u32, Option<(u32, u32)>)> {
+    /// Source of the next event of `process` at `at`, its number among those of that source, and link and inbox where
+    /// it is a packet; None if there is none.
+    fn next_at(&self, process: u32, at: u64) -> Option<NextEvent> {
         let state = self.ahead();
         let of_it = &state.processes[process as usize];
         let heads = of_it.inboxes.iter().filter_map(|&inbox| state.head(inbox, at + 1));

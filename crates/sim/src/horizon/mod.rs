@@ -30,6 +30,7 @@ mod team;
 mod ties;
 mod transfer;
 mod turns;
+mod work;
 
 pub use plan::Unfit;
 pub use processes::{Processes, TimerScope};
@@ -42,7 +43,6 @@ use crate::network::{Hosts, Network, Progress};
 use crate::routes::{Hop, Routed, Train};
 use arrivals::{Arrivals, Inbox};
 use buckets::Buckets;
-use ending::Work;
 use late_state::Late;
 use link::Packet;
 use plan::Plan;
@@ -50,6 +50,7 @@ use process::Process;
 use sent::Sent;
 use state::{Horizons, NOBODY, PLANNED};
 use units::{Span, Time};
+use work::Work;
 
 /// Longest horizon, ns: packets wait in memory for the end of it.
 const LONGEST_NS: u64 = 100_000_000;

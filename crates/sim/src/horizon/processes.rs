@@ -28,8 +28,8 @@ pub struct Processes {
     /// Delays that links are given later ([`crate::Network::change_link`]): none is ever less than a link's first one
     /// and these.
     pub later_delays: Vec<(u32, Span)>,
-    /// Timers of one process that look at another one as well; they are set when horizons are planned, and not again. For
-    /// few events: in the ns of one all processes take turns event by event.
+    /// Timers of one process that look at another one as well; they are set when horizons are planned, and not again.
+    /// For few events: in the ns of one all processes take turns event by event.
     pub looks: Vec<u32>,
     /// Sizes of the smallest and the largest packet, bytes.
     pub packet_bytes: [u32; 2],

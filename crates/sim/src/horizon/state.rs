@@ -2,13 +2,13 @@
 
 use super::arrivals::{Arrivals, Inbox};
 use super::buckets::Buckets;
-use super::ending::Work;
 use super::late_state::Late;
 use super::part::Part;
 use super::plan::Plan;
 use super::process::Process;
 use super::processes::TimerScope;
 use super::sent::Sent;
+use super::work::Work;
 use crate::events::EventQueue;
 use crate::routes::Routed;
 use link::DropReason;
@@ -90,8 +90,8 @@ pub(super) const NOBODY: u32 = u32::MAX;
 pub(super) const PLANNED: &str = "horizons are planned before they are used";
 
 impl<P> Horizons<P> {
-    /// Time, link, number among that link's packets at the time, and `inbox` for the first packet that comes to it before
-    /// `horizon`.
+    /// Time, link, number among that link's packets at the time, and `inbox` for the first packet that comes to it
+    /// before `horizon`.
     pub(super) fn head(&self, inbox: u32, horizon: u64) -> Option<Reverse<(u64, u32, u32, u32)>> {
         let of_it = &self.inboxes[inbox as usize];
         let &(at, _) = of_it.queue.front()?;

@@ -256,9 +256,9 @@ fn count_before<P>(piece: &[(u64, P)], bound: u64) -> usize {
 }
 
 impl<P> Horizons<P> {
-    /// Number of packets in `queue`, that of `inbox`, that come before `bound` and may be handled in a row; at least one.
-    /// Notes which of its link's packets at its time that is, where several come at one time, and whether another one of
-    /// its batch comes behind it.
+    /// Number of packets in `queue`, that of `inbox`, that come before `bound` and may be handled in a row; at least
+    /// one. Notes which of its link's packets at its time that is, where several come at one time, and whether another
+    /// one of its batch comes behind it.
     #[inline]
     fn count_first(&mut self, inbox: u32, queue: &VecDeque<(u64, P)>, bound: u64, is_batched: bool) -> usize {
         let (first, of_it) = (queue[0].0, &mut self.inboxes[inbox as usize]);
