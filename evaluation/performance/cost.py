@@ -213,7 +213,8 @@ def shown(row: list[float]) -> list[str]:
     """Return a row as text."""
     value, horizons, events, instructions, first, second = row
     times = [f"{horizons:.1f}", f"{events:.1f}", f"{events / horizons:.1f}"]
-    return [f"{value:,.0f}", *times, f"{instructions:.0f}", f"{first:.1f}", f"{second:.1f}"]
+    misses = [f"{max(0.0, of_it):.1f}" for of_it in (first, second)]
+    return [f"{value:,.0f}", *times, f"{instructions:.0f}", *misses]
 
 
 def kib(cache: str) -> int:
@@ -227,15 +228,19 @@ def draw(found: dict[str, list[list[float]]], axes: dict[str, str]) -> None:
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import EngFormatter
 
     figure, panels = plt.subplots(1, len(found), figsize=(10, 3.2), sharey=True, layout="constrained")
     for panel, (name, rows) in zip(panels, found.items(), strict=True):
         values = [row[0] for row in rows]
         for column, label in ((1, "horizons"), (2, "single events")):
             panel.plot(values, [row[column] for row in rows], marker="o", label=label)
-        panel.set(xscale="log", xlabel=f"{name}\n({axes[name].split(',')[0]})", ylim=(0, None))
+        panel.set(xscale="log", xlabel=f"{name}\n({axes[name].split(',')[0]})")
+        panel.set_xticks(values, [EngFormatter(sep="")(value) for value in values])
+        panel.minorticks_off()
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("CPU time per packet, ns")
+    panels[0].set_ylim(bottom=0)
     panels[0].legend()
     figure.savefig(IMAGE, dpi=110)
 
