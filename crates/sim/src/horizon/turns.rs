@@ -10,6 +10,8 @@ use units::Time;
 
 /// Bytes of a process's packets and links that are fetched before its turn.
 const PREFETCHED: usize = 320;
+/// Behind all first packets of inboxes ([`Horizons::head`]).
+const NO_HEAD: (u64, u32, u32, u32) = (u64::MAX, u32::MAX, u32::MAX, u32::MAX);
 /// Turns between one and that for which memory is fetched meanwhile.
 const SOON: usize = 3;
 
@@ -81,6 +83,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         state.go_on(process);
         match *state.processes[process as usize].inboxes.as_slice() {
             [host] => self.run_host(hosts, process, host, horizon),
+            [one, other] => self.run_two_inboxes(hosts, process, [one, other], horizon),
             _ => self.run_inboxes(hosts, process, horizon),
         }
         self.end_turn(process);
@@ -125,6 +128,35 @@ impl<P: Packet + Routed + Train> Network<P> {
         let left = &mut self.ahead_mut().inboxes[host as usize].queue;
         debug_assert!(left.is_empty(), "a host alone in its process sends to itself");
         *left = inbox;
+    }
+
+    /// As [`Network::run_inboxes`] for the two ends of a flow that share state: a heap of two takes longer.
+    fn run_two_inboxes<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32, inboxes: [u32; 2], horizon: u64) {
+        self.pass_all_of(process);
+        let head = |state: &Horizons<P>, inbox| state.head(inbox, horizon).map_or(NO_HEAD, |Reverse(head)| head);
+        let mut heads = inboxes.map(|inbox| head(self.ahead(), inbox));
+        loop {
+            let due = self.ahead().processes[process as usize].due;
+            let which = usize::from(heads[1] < heads[0]);
+            let ((first, link, _, inbox), (next, of, ..)) = (heads[which], heads[1 - which]);
+            if due < first {
+                if due >= horizon {
+                    return;
+                }
+                self.fire_next(hosts, process);
+            } else if first == NO_HEAD.0 {
+                return;
+            } else {
+                // Up to the next packet of the other one; at one time the lower link goes first.
+                let next = next.saturating_add(u64::from(link < of));
+                let bound = horizon.min(due.saturating_add(1)).min(next);
+                self.handle_first(hosts, link, inbox, bound);
+                heads[which] = head(self.ahead(), inbox);
+            }
+            if self.has_paused() {
+                return;
+            }
+        }
     }
 
     /// A process with several inboxes: their packets in the order (time, link).
