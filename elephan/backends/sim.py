@@ -29,10 +29,8 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     is full, `Stopped` when `progress` said so.
     """
     inputs = job.inputs
-    # One core: of this thread alone, on which the run is, so that jobs beside it do not count. Several: of all threads,
-    # since the job is alone then.
-    clock = time.thread_time if job.cores == 1 else time.process_time
-    began_s = clock()
+    # Of this thread alone, so that jobs beside it do not count; threads that share the run tell theirs.
+    began_s = time.thread_time()
     try:
         result = native.simulate(canonical_json(job.spec), progress, PROGRESS_INTERVAL_S, job.cores)
     except native.CompileError as error:
@@ -46,7 +44,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
         raise InputError(one_line(error)) from error
     except RuntimeError as error:
         raise RunError(one_line(error)) from error
-    cpu_s = clock() - began_s
+    cpu_s = time.thread_time() - began_s + result.other_threads_cpu_s
     if progress is not None:
         # It is simulated: whether or not it is to stop, its record is kept.
         with suppress(Stopped):

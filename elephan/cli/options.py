@@ -58,7 +58,7 @@ Workers = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="How many runs go at once. Default: all cores; on the backend kernel 1.",
+        help="How many runs go at once, and cores that a run alone may use. Default: all; on the backend kernel 1.",
         show_default=False,
     ),
 ]

@@ -105,8 +105,8 @@ def execute(
     else:
         hands = Threads(backend, min(workers or default_workers(), len(jobs)), watcher, stop)
     watcher.expect(costs)
-    # A run that is alone has all cores; several have one each.
-    cores = (workers or default_workers()) if engine is None and len(jobs) == 1 else 1
+    # A run that is alone may use as many cores as runs would; several have one each.
+    cores = min(workers or default_workers(), default_workers()) if engine is None and len(jobs) == 1 else 1
     pool = _Pool(jobs, store, again, hands, watcher, stop, cores)
     pool.run()
     return [pool.outcomes[number] for number in range(len(jobs))]

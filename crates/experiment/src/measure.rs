@@ -16,7 +16,7 @@ use crate::world::World;
 use sim::Network;
 use spec::{ProgramName, RunSpec, WorkloadSpec};
 use std::ops::ControlFlow;
-use units::Time;
+use units::{Span, Time};
 
 /// Events between two reports of progress: some 20 ms of work, so that Ctrl-C is prompt and a report costs nothing.
 pub const EVENTS_PER_CALL: u64 = 1 << 18;
@@ -45,6 +45,8 @@ pub struct Measured {
     pub node_notes: (usize, Vec<(usize, String)>),
     /// Events handled.
     pub events: u64,
+    /// CPU time of threads other than the caller's.
+    pub other_threads_cpu: Span,
 }
 
 /// Measures the run of `world`, and lets drain what has to.
@@ -109,12 +111,12 @@ pub fn measure<M: TransportMaker, N: Node<M::Transport>>(
         copy: world.study.and_then(CopyStudy::into_found),
         notes,
     };
-    Ok(Measured { run, short_flows, node_notes, events: net.events() })
+    Ok(Measured { run, short_flows, node_notes, events: net.events(), other_threads_cpu: Span(0) })
 }
 
 /// Sums up a finished run.
 pub fn summarize_measured(spec: &RunSpec, measured: Measured) -> Outcome {
-    let Measured { mut run, short_flows, node_notes: (before, of_nodes), events } = measured;
+    let Measured { mut run, short_flows, node_notes: (before, of_nodes), events, other_threads_cpu } = measured;
     run.notes.splice(before..before, of_nodes.into_iter().map(|(_, note)| note));
     let summary = |(index, entry)| {
         let of_it = short_flows.iter().filter(|flow| flow.entry == index);
@@ -123,6 +125,7 @@ pub fn summarize_measured(spec: &RunSpec, measured: Measured) -> Outcome {
     run.short_flows = spec.short_flows.iter().enumerate().map(summary).collect();
     let mut outcome = summarize(spec, run);
     outcome.metrics.insert("events", Metric::Integer(events));
+    outcome.other_threads_cpu = other_threads_cpu;
     outcome
 }
 

@@ -26,8 +26,9 @@ fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &W
         return None;
     }
     let mut groups = Groups::new(2 * of.flows.len());
-    // An end of the first flow of each node and of each stripe.
-    let (mut of_node, mut of_stripe) = (BTreeMap::new(), BTreeMap::new());
+    // An end of the first flow of each node and of each stripe, and of those with a user's own control, which may have
+    // variables that all flows share.
+    let (mut of_node, mut of_stripe, mut of_control) = (BTreeMap::new(), BTreeMap::new(), None);
     for (index, flow) in of.flows.iter().enumerate() {
         let ends = [2 * index, 2 * index + 1];
         // A stop of work that watches deliveries is at both ends, an application that sees them may answer at the other
@@ -36,6 +37,10 @@ fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &W
         let stops = flow.spec.stop_ns.is_some() && flow.workload.watches_delivery;
         if has_node || stops || !matches!(flow.workload.source, Source::Bulk { .. }) {
             groups.join(ends[0], ends[1]);
+        }
+        if flow.spec.transport.congestion_control.ends_with(".c") {
+            groups.join(ends[0], ends[1]);
+            groups.join(ends[0], *of_control.get_or_insert(ends[0]));
         }
         for node in flow.nodes.into_iter().flatten() {
             groups.join(ends[0], *of_node.entry(node.index()).or_insert(ends[0]));

@@ -22,7 +22,7 @@ use sim::Network;
 use spec::RunSpec;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use units::{Span, Time};
+use units::{Rate, Size, Span, Time};
 
 /// Events between two reports of progress where packets are captured, which wait in memory for it by horizons.
 const CAPTURED_EVENTS_PER_CALL: u64 = 1 << 14;
@@ -30,9 +30,13 @@ const CAPTURED_EVENTS_PER_CALL: u64 = 1 << 14;
 /// Time before the earliest possible end of a run for which horizons are worth their beginning.
 const WORTHWHILE: Span = Span(1_000_000);
 
-/// Least lookahead for which several threads share a run, as packets of 1500 bytes on the fastest link: two threads
-/// took 0.69 to 0.95 times as long as one with 83 packets, and 0.65 to 0.68 times with 833 (2 to 64 flows, 1 Gbit/s).
+/// Least packets of 1500 bytes for which several threads share a run: in a lookahead on the fastest bottleneck of a
+/// flow, and in all windows. With 83 packets in a lookahead two threads took up to 0.95 times as long as one (2 to 64
+/// flows, 1 Gbit/s).
 const SHARED_PACKETS: u64 = 250;
+
+/// Most rows of links in the series of a run that several threads share: each keeps those of all links.
+const SHARED_ROWS: u64 = 1_000_000;
 
 /// Threads that share a run at most. Two were measured; links where flows meet, mostly two, have one thread each, which
 /// does a tenth of the work of 16 flows there, so that more than these would wait for it.
@@ -162,7 +166,7 @@ fn simulate_divided<M: TransportMaker>(
         let is_test = engine == Engine::Workers(workers);
         let most = if is_test { usize::MAX } else { MOST_CORES };
         let division = divide(run.spec(), &mut built, workers.get().min(most));
-        let is_worthwhile = is_test || is_worth_sharing(run.spec(), &built.1);
+        let is_worthwhile = is_test || is_worth_sharing(run.spec(), &built.0, &built.1);
         if let Some(division) = division.filter(|_| is_worthwhile) {
             let measured = run_divided(run, &division, built, make, progress)?;
             return Ok(summarize_measured(run.spec(), measured));
@@ -246,14 +250,32 @@ fn is_worth_horizons<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, w
         flow.nodes.iter().any(Option::is_some)
             || !matches!(flow.workload.source, Source::Bulk { .. } | Source::Shared(_))
     };
-    if spec.links.len() < LINKS_OF_SHARED_ENDS && world.connections.flows.iter().all(has_shared_ends) {
+    let flows = &world.connections.flows;
+    if spec.links.len() < LINKS_OF_SHARED_ENDS && !flows.is_empty() && flows.iter().all(has_shared_ends) {
         return false;
     }
-    let windows = spec.flows.iter().fold(0, |sum: u64, flow| sum.saturating_add(flow.transport.window_bytes));
-    !spec.links.iter().any(|link| link.jitter.is_some()) || windows >= PACKETS_WITH_JITTER * 1500
+    !spec.links.iter().any(|link| link.jitter.is_some()) || window_packets(spec) >= PACKETS_WITH_JITTER
 }
 
-/// Returns whether what happens in each horizon takes longer than that threads meet.
-fn is_worth_sharing(spec: &RunSpec, net: &Network<Packet>) -> bool {
-    net.lookahead().is_some_and(|lookahead| lookahead >= packets_on_fastest(spec, SHARED_PACKETS))
+/// Packets of 1500 bytes that may be on their way, all flows together.
+fn window_packets(spec: &RunSpec) -> u64 {
+    let of_flows = spec.flows.iter().map(|flow| flow.transport.window_bytes);
+    let of_short_flows = spec.short_flows.iter().map(|entry| entry.transport.window_bytes);
+    of_flows.chain(of_short_flows).fold(0, u64::saturating_add) / 1500
+}
+
+/// Returns whether several threads take less time, since much happens in each horizon, and not much more memory.
+fn is_worth_sharing<M: TransportMaker, N: Node<M::Transport>>(
+    spec: &RunSpec,
+    world: &World<M, N>,
+    net: &Network<Packet>,
+) -> bool {
+    let bottleneck = |route: &[usize]| route.iter().map(|&link| spec.links[link].rate_bps).min();
+    let flows = world.connections.flows.iter();
+    let fastest = Rate(flows.filter_map(|flow| bottleneck(&flow.spec.route)).max().unwrap_or(1));
+    let samples = spec.measure.series_interval_ns.map_or(0, |interval| spec.duration_ns / interval.max(1));
+    net.lookahead().is_some_and(|lookahead| lookahead >= fastest.time_for(Size(1500 * SHARED_PACKETS)))
+        && window_packets(spec) >= SHARED_PACKETS
+        && samples.saturating_mul(spec.links.len() as u64) <= SHARED_ROWS
+        && is_worth_horizons(spec, world)
 }

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
-use units::Time;
+use units::{Span, Time};
 
 /// A run with its horizons planned, as one thread has built it.
 type Built<M, N> = (World<M, N>, Network<Packet>);
@@ -94,7 +94,8 @@ pub fn run_divided<M: TransportMaker>(
         let mut built = build(run, parts)?;
         // As for the first one.
         plan_horizons(run.spec(), &built.0, &mut built.1).map_err(RunError::Spec)?;
-        work(run.spec(), joined(built, worker), &mut |_| ControlFlow::Continue(()))
+        let measured = work(run.spec(), joined(built, worker), &mut |_| ControlFlow::Continue(()))?;
+        Ok(Measured { other_threads_cpu: cpu_of_thread(), ..measured })
     };
     let measured = thread::scope(|scope| {
         let further = &further;
@@ -122,6 +123,12 @@ pub fn run_divided<M: TransportMaker>(
         Some(error) => Err(error),
         None => Ok(division.put_together(parts)),
     }
+}
+
+/// CPU time of this thread so far: the first field, ns, of Linux's schedstat. 0 elsewhere.
+fn cpu_of_thread() -> Span {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Span(text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0))
 }
 
 /// Ends the run of all workers when one of them cannot go on.
@@ -168,6 +175,7 @@ impl Division {
     fn put_together(&self, mut parts: Vec<Measured>) -> Measured {
         let of_link = |link: usize| self.shards.of_link(link);
         let events = parts.iter().map(|part| part.events).sum();
+        let other_threads_cpu = Span(parts.iter().map(|part| part.other_threads_cpu.0).sum());
         let flow_series = FlowSeries::joined(&parts.iter().map(|part| &part.run.flow_series).collect::<Vec<_>>());
         let of_links: Vec<_> = parts.iter().map(|part| &part.run.link_series).collect();
         let link_series = LinkSeries::joined(&of_links, of_link);
@@ -204,6 +212,6 @@ impl Division {
         // Nodes are in the order of their flows.
         whole.node_notes.1.sort_by_key(|&(flow, _)| flow);
         (whole.run.flow_series, whole.run.link_series) = (flow_series, link_series);
-        Measured { events, ..whole }
+        Measured { events, other_threads_cpu, ..whole }
     }
 }

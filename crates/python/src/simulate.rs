@@ -16,6 +16,9 @@ use std::num::NonZeroUsize;
 pub(crate) struct RunResult {
     #[pyo3(get)]
     metrics: Py<PyDict>,
+    /// CPU time that threads other than the caller's spent on it, s.
+    #[pyo3(get)]
+    other_threads_cpu_s: f64,
     #[pyo3(get)]
     flows: Vec<Py<PyDict>>,
     /// Of each workload that several connections share.
@@ -115,6 +118,7 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
         |metrics: &[BTreeMap<&'static str, Metric>]| metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>();
     Ok(RunResult {
         metrics: dict(py, &outcome.metrics)?,
+        other_threads_cpu_s: outcome.other_threads_cpu.0 as f64 / 1e9,
         flows: all(&outcome.flows)?,
         flow_groups: all(&outcome.entries)?,
         links: all(&outcome.links)?,
@@ -136,6 +140,7 @@ pub(crate) fn convert_record(py: Python<'_>, record: OutcomeRecord, series: Flow
     let all = |metrics: &[NamedMetrics]| metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>();
     Ok(RunResult {
         metrics: dict(py, &record.metrics)?,
+        other_threads_cpu_s: 0.0,
         flows: all(&record.flows)?,
         flow_groups: all(&record.flow_groups)?,
         links: all(&record.links)?,

@@ -21,13 +21,16 @@ use crate::metric::{Metric, Metrics};
 use crate::sender_command::MoveId;
 use crate::series::{FlowSeries, LinkSeries};
 use spec::RunSpec;
-use units::Time;
+use units::{Span, Time};
 
 /// Everything a run gives back.
 #[derive(Debug)]
 pub struct Outcome {
     /// Of the whole run.
     pub metrics: Metrics,
+    /// CPU time that threads other than the caller's spent on the run, the time in which they waited for another one by
+    /// looking included.
+    pub other_threads_cpu: Span,
     /// Of each connection, in the order of the spec.
     pub flows: Vec<Metrics>,
     /// Of each workload that several connections share.
@@ -92,6 +95,7 @@ pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
     notes.extend(measured.notes);
     let MeasuredRun { flow_series, link_series, short_flows, network, .. } = measured;
     Outcome {
+        other_threads_cpu: Span(0),
         metrics,
         flows,
         entries,

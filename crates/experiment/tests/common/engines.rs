@@ -6,6 +6,7 @@ use experiment::{is_shared, simulate_with_engine, without_horizons, Engine, Outc
 use spec::RunSpec;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use units::Span;
 
 /// Workers that share runs with a number of workers.
 const WORKERS: [NonZeroUsize; 2] = [NonZeroUsize::new(2).unwrap(), NonZeroUsize::new(3).unwrap()];
@@ -31,7 +32,8 @@ pub fn compare(spec: &RunSpec) -> Result<Comparison, RunError> {
     }
     let without_horizons = without_horizons(&spec)?;
     let run = |engine| -> Result<_, RunError> {
-        let outcome = simulate_with_engine(&spec, engine, &mut |_| ControlFlow::Continue(()))?;
+        let mut outcome = simulate_with_engine(&spec, engine, &mut |_| ControlFlow::Continue(()))?;
+        outcome.other_threads_cpu = Span(0);
         let captured = spec.measure.pcap.as_ref().map(|path| {
             let bytes = std::fs::read(path).expect("a run writes its capture");
             std::fs::remove_file(path).expect("the capture is ours");

@@ -166,6 +166,9 @@ impl<P: Packet + Routed + Train> Network<P> {
     /// Passes on all that comes to merged links up to `horizon` and as far ahead of it as everything is known, but not
     /// beyond `ahead`.
     pub(super) fn pass_merged(&mut self, horizon: u64, ahead: u64) {
+        if self.is_dissolved() {
+            return;
+        }
         self.exchange_arrivals();
         for index in 0..self.ahead().plan.merged.len() {
             let (link, least) = self.ahead().plan.merged[index];
