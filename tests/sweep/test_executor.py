@@ -20,7 +20,7 @@ from elephan.record import Record, ScenarioInfo
 from elephan.store import Series, Store
 from elephan.sweep import executor, progress
 from elephan.sweep import workers as module_of_workers
-from elephan.sweep.executor import Interrupted, execute
+from elephan.sweep.executor import Interrupted, default_workers, execute
 from elephan.sweep.progress import Bars, NoProgress
 
 Make = Callable[..., Record]
@@ -73,9 +73,10 @@ def test_outcomes_are_in_the_order_of_points(jobs: list[Job], backend: Any, stor
 
 
 def test_a_job_that_is_alone_has_all_cores(jobs: list[Job], backend: Any) -> None:
-    execute(jobs[:1], workers=3, backend=backend)
+    execute(jobs[:1], workers=1_000, backend=backend)
     execute(jobs[1:3], workers=3, backend=backend)
-    assert [job.cores for job in jobs[:3]] == [3, 1, 1]
+    execute(jobs[3:4], workers=1, backend=backend)
+    assert [job.cores for job in jobs[:4]] == [default_workers(), 1, 1, 1]
 
 
 def test_stored_points_are_not_run_again(jobs: list[Job], backend: Any, store: Store) -> None:
