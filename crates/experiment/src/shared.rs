@@ -83,7 +83,7 @@ pub fn run_divided<M: TransportMaker>(
     make: impl Fn() -> M + Sync,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Measured, RunError> {
-    let team = Arc::new(Team::new(division.shards.workers()));
+    let team = Arc::new(Team::new(division.shards.workers(), thread::yield_now));
     let joined = |(world, mut net): Built<M, BuiltInNode>, worker| {
         net.join(Arc::clone(&team), worker, division.shards.clone());
         (world, net)

@@ -49,6 +49,7 @@ impl Report {
 /// ([`crate::Network::join`]).
 pub struct Team<P> {
     workers: usize,
+    give_way: fn(),
     /// Those that have come to the present meeting, and the number of meetings that are over.
     arrived: AtomicUsize,
     meetings: AtomicUsize,
@@ -61,12 +62,14 @@ pub struct Team<P> {
 }
 
 impl<P> Team<P> {
-    /// A team of `workers`, at least one.
-    pub fn new(workers: usize) -> Team<P> {
+    /// A team of `workers`, at least one. `give_way` lets another thread have the core, as `std::thread::yield_now`
+    /// does.
+    pub fn new(workers: usize, give_way: fn()) -> Team<P> {
         let pairs = || 0..workers * workers;
         let nothing = || Deliveries { packets: vec![], drops: vec![], report: Report::default() };
         Team {
             workers,
+            give_way,
             arrived: AtomicUsize::new(0),
             meetings: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
@@ -111,8 +114,8 @@ impl<P> Team<P> {
                 return true;
             }
             if look % LOOKS_OF_A_TURN == 0 {
-                // Whom this one waits for may need this core.
-                std::thread::yield_now();
+                // The core may be needed by whom this one waits for.
+                (self.give_way)();
             } else {
                 std::hint::spin_loop();
             }
@@ -148,7 +151,7 @@ mod tests {
 
     #[test]
     fn nobody_leaves_a_meeting_before_all_have_come() {
-        let (team, came) = (Team::<()>::new(3), AtomicU64::new(0));
+        let (team, came) = (Team::<()>::new(3, thread::yield_now), AtomicU64::new(0));
         thread::scope(|scope| {
             for _ in 0..3 {
                 let (team, came) = (&team, &came);
@@ -167,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_waits_leaves_when_its_team_is_dissolved() {
-        let team = Team::<()>::new(2);
+        let team = Team::<()>::new(2, thread::yield_now);
         thread::scope(|scope| {
             let waits = scope.spawn(|| team.meet());
             team.dissolve();

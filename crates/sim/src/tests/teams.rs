@@ -33,7 +33,7 @@ fn work(case: &Case, team: &Arc<Team<super::Probe>>, worker: usize) -> (Outcome,
 fn run_together(case: &Case, workers: usize) -> Option<Outcome> {
     let (mut net, processes, _) = prepared(case);
     net.plan_horizons(processes.clone()).ok()?;
-    let team = Arc::new(Team::new(net.shards(&processes, workers).workers()));
+    let team = Arc::new(Team::new(net.shards(&processes, workers).workers(), thread::yield_now));
     let mut parts = thread::scope(|scope| {
         let threads: Vec<_> = (0..team.workers())
             .map(|worker| {
