@@ -8,7 +8,7 @@ use crate::side::Side;
 use crate::transport::{Transport, TransportMaker};
 use crate::workload::Source;
 use crate::world::World;
-use sim::{Network, Processes, TimerScope};
+use sim::{Groups, Network, Processes, TimerScope};
 use spec::{ActionSpec, FlowSpec, RunSpec};
 use std::collections::BTreeMap;
 use units::{Rate, Size, Span, Time};
@@ -30,7 +30,7 @@ fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &W
     // variables that all flows share.
     let (mut of_node, mut of_stripe, mut of_control) = (BTreeMap::new(), BTreeMap::new(), None);
     for (index, flow) in of.flows.iter().enumerate() {
-        let ends = [2 * index, 2 * index + 1];
+        let ends = [2 * index as u32, 2 * index as u32 + 1];
         // A stop of work that watches deliveries is at both ends, an application that sees them may answer at the other
         // end, and a node may do anything at either.
         let has_node = flow.nodes.iter().any(Option::is_some);
@@ -38,7 +38,7 @@ fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &W
         if has_node || stops || !matches!(flow.workload.source, Source::Bulk { .. }) {
             groups.join(ends[0], ends[1]);
         }
-        if flow.spec.transport.congestion_control.ends_with(".c") {
+        if flow.spec.transport.has_own_control() {
             groups.join(ends[0], ends[1]);
             groups.join(ends[0], *of_control.get_or_insert(ends[0]));
         }
@@ -175,44 +175,4 @@ fn slowest_rate(spec: &RunSpec, index: usize, flow: &FlowSpec) -> u64 {
         Some(of_route(&[&route[..from], &lightpath.route, &route[to + 1..]].concat()))
     });
     moved.chain(over).fold(of_route(&flow.route), u64::max)
-}
-
-/// Ends of flows in groups.
-struct Groups {
-    /// By end: another one of its group with a lower number, or itself.
-    parents: Vec<usize>,
-}
-
-impl Groups {
-    fn new(count: usize) -> Groups {
-        Groups { parents: (0..count).collect() }
-    }
-
-    fn first(&self, mut of: usize) -> usize {
-        while self.parents[of] != of {
-            of = self.parents[of];
-        }
-        of
-    }
-
-    fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.first(one), self.first(other));
-        self.parents[one.max(other)] = one.min(other);
-    }
-
-    /// The number of the group of each end, and the number of groups.
-    fn numbered(&self) -> (Vec<u32>, u32) {
-        let mut numbers = vec![0; self.parents.len()];
-        let mut count = 0;
-        for end in 0..self.parents.len() {
-            let first = self.first(end);
-            if first == end {
-                numbers[end] = count;
-                count += 1;
-            } else {
-                numbers[end] = numbers[first];
-            }
-        }
-        (numbers, count)
-    }
 }

@@ -15,7 +15,7 @@ use crate::transport::TransportMaker;
 use crate::validate::ValidSimulation;
 use crate::world::World;
 use sim::{Network, Shards, Team};
-use spec::{ActionSpec, RunSpec, WhenSpec};
+use spec::{ActionSpec, RunSpec, TransportSpec, WhenSpec};
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn may_be_shared(spec: &RunSpec) -> bool {
         && spec.measure.pcap.is_none()
         && spec.extrapolate.is_none()
         && spec.events.iter().all(is_apart)
-        && !transports.any(|transport| transport.congestion_control.ends_with(".c"))
+        && !transports.any(TransportSpec::has_own_control)
 }
 
 /// Plans horizons of a run and its division among `workers`. None: one thread takes it.

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod events;
+mod groups;
 mod horizon;
 mod network;
 mod routes;
@@ -23,6 +24,7 @@ mod routes;
 mod tests;
 
 pub use events::EventQueue;
+pub use groups::Groups;
 pub use horizon::{Departures, Processes, Shards, Team, TimerScope, Unfit};
 pub use network::{FixedLink, Hosts, Network, Progress, SendError};
 pub use routes::{Hop, RouteId, Routed, Routes, Train};

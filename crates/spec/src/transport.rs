@@ -253,6 +253,13 @@ impl From<CountSpec> for Count {
     }
 }
 
+impl TransportSpec {
+    /// Returns true if the congestion control is a user's own file.
+    pub fn has_own_control(&self) -> bool {
+        self.congestion_control.ends_with(".c")
+    }
+}
+
 impl Default for TransportSpec {
     /// CUBIC, as Linux's net.ipv4.tcp_congestion_control, over the settings that an endpoint has by default.
     fn default() -> TransportSpec {

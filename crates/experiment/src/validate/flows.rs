@@ -115,8 +115,7 @@ pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&Tr
     let algorithm = |of: &TransportSpec| {
         of.congestion_control == transport.congestion_control && of.parameters == transport.parameters
     };
-    let in_file = transport.congestion_control.ends_with(".c");
-    if in_file || before.is_some_and(algorithm) {
+    if transport.has_own_control() || before.is_some_and(algorithm) {
         return Ok(());
     }
     Algorithms::default().controller(flow, transport).map(drop)

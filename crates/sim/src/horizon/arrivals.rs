@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Packets on their way to a merged link.
 pub(super) struct Arrivals<P> {
     pub list: Vec<Arrival<P>>,
-    /// Time of the last one, and its cause, while they are in order.
+    /// Key of the last one, while they are in order.
     last: (u64, u64),
     is_sorted: bool,
 }

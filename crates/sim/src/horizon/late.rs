@@ -1,13 +1,13 @@
 //! Links that decide at the time of a packet, or may change: each is a loop over its own events.
 //!
-//! What comes to such a link before a bound is known, and so all that it does before it. What has left its queue by
-//! then is handed over ahead of its delivery, so that the link's delay is a part of the lookahead; copies are, and the
-//! link itself stays as single events would leave it. No such link gets past a timer of all, which may look at it or
-//! change it: then nothing is on its way ahead of time.
+//! All that comes to such a link before a bound is known, and so all that it does before it. Packets that have left its
+//! queue by then are handed over ahead of their delivery, so that the link's delay is a part of the lookahead; copies
+//! are, and the link itself stays as single events would leave it. No such link gets past a timer of all, which may
+//! look at it or change it: then nothing is on its way ahead of time.
 
 use super::arrival::Arrival;
 use super::plan::{Next, Place};
-use super::state::{Horizons, PLANNED};
+use super::state::{count_event, Horizons, PLANNED};
 use crate::network::Network;
 use crate::routes::{Hop, Routed, Train};
 use link::{Admission, Link, LinkEvent, Packet};
@@ -26,13 +26,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         let mut coming = arrivals.list.drain(..count).peekable();
         let (drops, element) = (&mut state.drops, &mut links[link as usize]);
         let mut tokens = std::mem::take(&mut state.sent.tokens);
-        let mut happen = |at: u64| {
-            if at < horizon {
-                *events += 1;
-            } else {
-                state.later_events.push(at);
-            }
-        };
+        let mut happen = |at: u64| count_event(events, &mut state.later_events, at, horizon);
         // A host's packets of one event come together, before anything that they lead to.
         let mut burst = (0, 0);
         loop {
@@ -156,11 +150,8 @@ impl<P: Packet + Routed + Train> Network<P> {
 
     /// An event happens at `at`, which the record counts then.
     fn happen_at(&mut self, at: u64, horizon: u64) {
-        if at < horizon {
-            self.events += 1;
-        } else {
-            self.ahead_mut().later_events.push(at);
-        }
+        let Network { events, horizons, .. } = self;
+        count_event(events, &mut horizons.as_mut().expect(PLANNED).later_events, at, horizon);
     }
 }
 

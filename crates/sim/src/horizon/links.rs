@@ -3,7 +3,7 @@
 use super::arrival::Arrival;
 use super::plan::{Next, Place, NONE};
 use super::sent::{Burst, Departures};
-use super::state::PLANNED;
+use super::state::{count_event, PLANNED};
 use crate::network::{Network, SendError};
 use crate::routes::{Hop, Routed, Train};
 use link::{prefetch, prefetch_behind, Link, Packet, PrecomputedLink};
@@ -206,10 +206,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 if is_selected {
                     packet = routes.redirected(packet);
                 }
-                events += u64::from(at < horizon);
-                if at >= horizon {
-                    state.later_events.push(at);
-                }
+                count_event(&mut events, &mut state.later_events, at, horizon);
             }
             tokens.push((at, packet));
         }

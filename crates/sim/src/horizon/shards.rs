@@ -2,6 +2,7 @@
 
 use super::plan::{Place, Plan, Walk};
 use super::processes::Processes;
+use crate::groups::Groups;
 use std::collections::BTreeMap;
 
 /// The division of a network with horizons among workers. Both ends of a route are one worker's; a link where packets
@@ -121,28 +122,4 @@ fn owners(users: &BTreeMap<u32, Vec<u64>>, workers: usize) -> BTreeMap<u32, usiz
     }
     owners.extend(dealt(&shared, workers));
     owners
-}
-
-/// Numbers in groups.
-struct Groups {
-    /// By number: another one of its group with a lower number, or itself.
-    parents: Vec<u32>,
-}
-
-impl Groups {
-    fn new(count: usize) -> Groups {
-        Groups { parents: (0..count as u32).collect() }
-    }
-
-    fn first(&self, mut of: u32) -> u32 {
-        while self.parents[of as usize] != of {
-            of = self.parents[of as usize];
-        }
-        of
-    }
-
-    fn join(&mut self, one: u32, other: u32) {
-        let (one, other) = (self.first(one), self.first(other));
-        self.parents[one.max(other) as usize] = one.min(other);
-    }
 }

@@ -89,6 +89,16 @@ pub(super) const NOBODY: u32 = u32::MAX;
 /// The promise of the calls below.
 pub(super) const PLANNED: &str = "horizons are planned before they are used";
 
+/// Counts an event at `at` in `events`, or leaves it to `later`, where it is not before `horizon`.
+#[inline]
+pub(super) fn count_event(events: &mut u64, later: &mut Vec<u64>, at: u64, horizon: u64) {
+    if at < horizon {
+        *events += 1;
+    } else {
+        later.push(at);
+    }
+}
+
 impl<P> Horizons<P> {
     /// Time, link, number among that link's packets at the time, and `inbox` for the first packet that comes to it
     /// before `horizon`.
