@@ -1,0 +1,75 @@
+"""Write the specifications of this repository's simulated runs as files, for the programs that take them.
+
+    python -m evaluation.performance.specs FOLDER                # W1 to W7 of make bench, whole
+    python -m evaluation.performance.specs FOLDER --scenarios 50 # runs of all scenarios, cut to so many ms
+
+Programs: `cargo run --release -p experiment --example bench -- FOLDER/W1.json` times one run, and `--example engines --
+FOLDER/*.json` compares the engines on each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from elephan.api import jobs_of, load
+from elephan.errors import ElephanError
+from elephan.record import canonical_json
+from evaluation.performance.__main__ import load_workloads
+from evaluation.performance.dumbbell import run_spec
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = ("examples", "evaluation", "tests/determinism")
+"""Folders with scenarios."""
+NS_PER_MS = 1_000_000
+
+
+def workloads() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return name and specification of each workload of `make bench`."""
+    for workload in load_workloads():
+        yield workload.name, run_spec(workload.bell)
+
+
+def scenario_files() -> list[Path]:
+    """Return all TOML files that may be scenarios."""
+    return sorted(path for place in PLACES for path in (ROOT / place).rglob("*.toml"))
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """Return up to `most` of the numbers below `count`, evenly taken, the first and the last among them."""
+    return sorted({round(n * (count - 1) / max(most - 1, 1)) for n in range(most)}) if count else []
+
+
+def of_scenarios(milliseconds: int, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return name and specification of up to `most` runs of each scenario, evenly taken, cut to `milliseconds`."""
+    for path in scenario_files():
+        try:
+            jobs = [job for job in jobs_of(load(path)) if job.spec is not None]
+        except (ElephanError, KeyError):
+            continue
+        name = "-".join(path.relative_to(ROOT).with_suffix("").parts)
+        for index in evenly(len(jobs), most):
+            spec: dict[str, Any] = dict(jobs[index].spec)
+            spec["duration_ns"] = min(int(spec["duration_ns"]), milliseconds * NS_PER_MS)
+            yield f"{name}-{index}", spec
+
+
+def main() -> int:
+    """Write the files; return 0."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--scenarios", type=int, metavar="MS", help="runs of scenarios, cut to so many ms")
+    parser.add_argument("--most", type=int, default=6, help="runs of one scenario (default 6)")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    found = workloads() if arguments.scenarios is None else of_scenarios(arguments.scenarios, arguments.most)
+    for name, spec in found:
+        (arguments.folder / f"{name}.json").write_text(canonical_json(spec), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
