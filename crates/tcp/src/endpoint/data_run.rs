@@ -4,6 +4,7 @@
 //! The same steps in the same order as in `receive`, `receiver` and `output`. Conditions that stay true from one
 //! segment to the next are checked once. A test compares with one call per segment.
 
+use super::receiver::Receiver;
 use super::{Arrival, Endpoint, Output, Phase};
 use crate::consts::{ecn, ATO_MIN, MSS_MIN};
 use crate::segment::{flags, Segment};
@@ -28,7 +29,7 @@ impl Endpoint {
             && rx.compressed == 0
             && !rx.has_sacks()
             && rx.ofo.is_empty()
-            && rx.ato_ns == ATO_MIN.0
+            && rx.ato_ns != 0
             && rx.rcv_mss <= rx.advmss.max(MSS_MIN)
             && rx.offer() == rx.wnd
             && self.cc.sock().ecn_flags & ecn::OK == 0
@@ -50,6 +51,8 @@ impl Endpoint {
         let owed = if self.rx.delayed_ack { u64::from(full) } else { 0 };
         let (mut nxt, mut wup, mut last_ns) = (self.rx.nxt, self.rx.wup, self.rx.last_data_ns);
         let (mut delack, mut wake) = (self.timers.delack, self.timers.wake);
+        let (mut ato, mut wait) = (self.rx.ato_ns, self.ack_delay(self.rx.ato_ns));
+        let rto = self.rto_now();
         let mut ts_recent = self.rx.ts_recent;
         let (mut taken, mut acks) = (0, 0);
         for a in arrivals {
@@ -60,7 +63,8 @@ impl Endpoint {
                 && a.ack == self.una
                 && u64::from(a.window) == self.snd_wnd
                 && nxt < wup + self.rx.wnd
-                && a.at.0 - last_ns <= ATO_MIN.0 / 2;
+                // After a longer pause ACKs go at once for a while.
+                && a.at.0 - last_ns <= rto;
             if !plain || a.at >= until || a.at.0 >= wake {
                 break;
             }
@@ -69,10 +73,15 @@ impl Endpoint {
             if self.timestamps && a.seq <= wup {
                 ts_recent = a.ts_val;
             }
+            let gap = a.at.0 - last_ns;
+            if ato != ATO_MIN.0 || gap > ATO_MIN.0 / 2 {
+                ato = Receiver::ato_after(ato, gap, rto);
+                wait = self.ack_delay(ato);
+            }
             last_ns = a.at.0;
             nxt += u64::from(full);
-            if nxt - wup <= owed && delack > last_ns + (ATO_MIN.0 >> 2) {
-                let deadline = last_ns + ATO_MIN.0;
+            if nxt - wup <= owed && delack > last_ns + (ato >> 2) {
+                let deadline = last_ns + wait;
                 if delack == u64::MAX || delack > deadline {
                     delack = deadline;
                     wake = wake.min(deadline);
@@ -96,7 +105,7 @@ impl Endpoint {
             self.stats.acks_sent += acks;
             self.rx.ack_scheduled = wup != nxt;
             (self.rx.nxt, self.rx.wup, self.rx.last_data_ns) = (nxt, wup, last_ns);
-            self.rx.ts_recent = ts_recent;
+            (self.rx.ts_recent, self.rx.ato_ns) = (ts_recent, ato);
             (self.timers.delack, self.timers.wake) = (delack, wake);
         }
         taken

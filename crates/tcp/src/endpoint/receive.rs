@@ -1,5 +1,6 @@
 //! Arriving data: reassembly, and when to acknowledge.
 
+use super::receiver::Receiver;
 use super::{carries_data, Endpoint};
 use crate::config::Recovery;
 use crate::consts::*;
@@ -143,13 +144,10 @@ impl Endpoint {
             rx.ato_ns = ATO_MIN.0;
         } else {
             let gap = now - rx.last_data_ns;
-            if gap <= ATO_MIN.0 / 2 {
-                rx.ato_ns = (rx.ato_ns >> 1) + ATO_MIN.0 / 2;
-            } else if gap < rx.ato_ns {
-                rx.ato_ns = ((rx.ato_ns >> 1) + gap).min(rto());
-            } else if rx.quickack_start > 0 && gap > rto() {
+            if gap > ATO_MIN.0 / 2 && gap >= rx.ato_ns && rx.quickack_start > 0 && gap > rto() {
                 rx.add_quickacks(MAX_QUICKACKS);
             }
+            rx.ato_ns = Receiver::ato_after(rx.ato_ns, gap, rto());
         }
         rx.last_data_ns = now;
         // A reader that has taken everything acknowledges the short last segment of a burst (Linux tcp_cleanup_rbuf,
@@ -231,10 +229,10 @@ impl Endpoint {
         }
     }
 
-    /// Linux tcp_send_delayed_ack: the estimate, within 40 ms (or an RTT) and 200 ms.
+    /// Time that an ACK waits with the delayed ACK timer's length `ato`, ns: within 40 ms (or an RTT) and 200 ms (Linux
+    /// tcp_send_delayed_ack).
     #[inline]
-    fn delay_ack(&mut self) {
-        let mut ato = self.rx.ato_ns;
+    pub(super) fn ack_delay(&self, mut ato: u64) -> u64 {
         if ato > ATO_MIN.0 {
             let mut most = if self.rx.pingpong { DELACK_MAX.0 } else { DELACK_CEILING.0 };
             let srtt = u64::from(self.rtt.srtt_us8() >> 3) * NS_PER_US;
@@ -243,8 +241,13 @@ impl Endpoint {
             }
             ato = ato.min(most);
         }
-        ato = ato.min(DELACK_MAX.0);
-        let deadline = self.now + ato;
+        ato.min(DELACK_MAX.0)
+    }
+
+    /// Linux tcp_send_delayed_ack.
+    #[inline]
+    fn delay_ack(&mut self) {
+        let deadline = self.now + self.ack_delay(self.rx.ato_ns);
         if self.timers.delack != u64::MAX {
             if self.timers.delack <= self.now + (self.rx.ato_ns >> 2) {
                 self.rx.ack_now = true;

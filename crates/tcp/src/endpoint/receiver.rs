@@ -271,6 +271,19 @@ impl Receiver {
         self.quick > 0 && !self.pingpong
     }
 
+    /// Length of the delayed ACK timer after data that come `gap` behind those before them, all in ns (Linux
+    /// tcp_event_data_recv).
+    #[inline]
+    pub(crate) fn ato_after(ato: u64, gap: u64, rto: u64) -> u64 {
+        if gap <= ATO_MIN.0 / 2 {
+            (ato >> 1) + ATO_MIN.0 / 2
+        } else if gap < ato {
+            ((ato >> 1) + gap).min(rto)
+        } else {
+            ato
+        }
+    }
+
     /// Linux tcp_measure_rcv_mss. Returns whether the segment is shorter than a full one.
     #[inline]
     pub(crate) fn measure_mss(&mut self, len: u32) -> bool {
