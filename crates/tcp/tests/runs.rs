@@ -1,7 +1,7 @@
 //! `handle_run` does what `handle_segment` and `poll_train` do for one segment after the other.
 
 use std::collections::BTreeMap;
-use tcp::config::Config;
+use tcp::config::{Config, Count, Recovery};
 use tcp::segment::Segment;
 use tcp::{Arrival, Endpoint};
 use units::{Size, Span, Time};
@@ -248,6 +248,10 @@ fn a_run_is_one_call_after_the_other() {
     let plain = Config { timestamps: false, delayed_ack: false, ..usual.clone() };
     let buffered = Config { send_buffer: Some(Size(1_000_000)), ..usual.clone() };
     let short_rto = Config { rto_min: Span::from_micros(500), ..usual.clone() };
+    let sack = Config { recovery: Recovery::Sack, ..usual.clone() };
+    // A window that no queue drops: without SACK a round-trip time repairs one loss.
+    let newreno = Config { recovery: Recovery::NewReno, receive_window: Size(600_000), ..plain.clone() };
+    let as_ns2 = Config { recovery: Recovery::Reno, count: Count::Acks, cwnd_validation: false, ..newreno.clone() };
     for case in [
         case("queue", "cubic", &usual, 0, 0),
         case("loss", "cubic", &Config::default(), 1_009, 0),
@@ -280,6 +284,17 @@ fn a_run_is_one_call_after_the_other() {
         on(SLOW, "a short RTO of few segments", "reno", &Config { cwnd_clamp: Some(3), ..short_rto.clone() }, 0, 0),
         on(Path { jitter_ns: 300_000, ..SHORT }, "reordering", "cubic", &usual, 3_001, 0),
         on(Path { jitter_ns: 5_000_000, ..LONG }, "reordering on a long path", "reno", &Config::default(), 0, 0),
+        case("SACK without RACK", "cubic", &sack, 1_009, 0),
+        case("NewReno", "reno", &newreno, 4_001, 0),
+        case("SACK and the peer's window", "reno", &Config { recovery: Recovery::Sack, ..narrow.clone() }, 0, 0),
+        case("SACK and a slow application", "reno", &sack, 0, 300_077),
+        on(LONG, "SACK and timers", "reno", &sack, 2_003, 0),
+        on(SLOW, "SACK and a short RTO", "reno", &Config { recovery: Recovery::Sack, ..short_rto.clone() }, 97, 0),
+        on(Path { jitter_ns: 30_000, ..SHORT }, "SACK and reordering", "cubic", &sack, 3_001, 0),
+        case("Reno as in ns-2", "reno", &as_ns2, 9_001, 0),
+        case("Reno as in ns-2 and the peer's window", "htcp", &as_ns2, 0, 0),
+        case("RACK and growth by ACKs", "reno", &Config { count: Count::Acks, ..usual.clone() }, 2_003, 0),
+        case("only time-outs repair", "reno", &Config { fast_retransmit: false, ..sack.clone() }, 5_003, 0),
         case("a clamp", "htcp", &Config { cwnd_clamp: Some(200), ..usual.clone() }, 0, 0),
     ] {
         compare(&case);

@@ -38,9 +38,8 @@ impl Endpoint {
             && self.una < self.nxt
             && s.ca_state == CaState::Open as u8
             && s.sacked_out | s.lost_out | s.retrans_out == 0
-            && self.recovery == Recovery::Rack
-            && self.fast_retransmit
-            && !self.old_growth
+            // Without fast retransmit RACK has no probe.
+            && (self.fast_retransmit || self.recovery != Recovery::Rack)
             && !self.cc.has_cong_control()
             && self.tlp_high_seq == 0
             && self.una >= self.retrans_end
@@ -58,9 +57,17 @@ impl Endpoint {
             && rx.offer() == rx.wnd
     }
 
-    /// See [`Endpoint::handle_run`].
+    /// Returns whether the sender is one of [`Endpoint::take_acks`] with `LINUX`: by RACK, which always has a probe
+    /// pending, and with Linux's growth.
     #[inline]
-    pub(super) fn take_acks(
+    pub(super) fn acts_as_linux(&self) -> bool {
+        self.recovery == Recovery::Rack && !self.old_growth
+    }
+
+    /// See [`Endpoint::handle_run`]. Without `LINUX` any other recovery than RACK, whose timer is the RTO, and any
+    /// growth: what both have in common is compiled for each, since an ACK looks at nothing that stays as it is.
+    #[inline]
+    pub(super) fn take_acks<const LINUX: bool>(
         &mut self,
         until: Time,
         arrivals: impl Iterator<Item = Arrival>,
@@ -91,17 +98,19 @@ impl Endpoint {
                 break;
             }
             debug_assert!(a.at.0 >= self.now.max(last.at), "time goes back");
-            let Some((room, popped)) = self.take_ack(&a) else { break };
+            let Some((room, popped)) = self.take_ack::<LINUX>(&a) else { break };
             taken += 1;
             last = Last { at: a.at.0, ts_val: a.ts_val, ts_ecr: a.ts_ecr, tx_ns: popped.last_tx_ns, end: popped.end };
             let mut segments = room;
             if self.nxt + u64::from(room) * mss > a.ack + self.snd_wnd.min(self.write_seq - 1 - a.ack) {
-                self.settle(&last);
+                self.settle::<LINUX>(&last);
                 segments = self.segments_of_window();
             }
             if segments == 0 {
-                self.settle(&last);
-                self.arm_after_ack();
+                self.settle::<LINUX>(&last);
+                if self.recovery == Recovery::Rack {
+                    self.arm_after_ack();
+                }
                 if !self.transmit_and_go_on(a.at, &mut output) {
                     return taken;
                 }
@@ -112,18 +121,18 @@ impl Endpoint {
                 seg.ts_val = Self::timestamp_at(a.at.0);
                 seg.ts_ecr = a.ts_val;
             }
-            self.append_train(a.at.0, segments, segments == room, popped.next_tx_ns);
+            self.append_train::<LINUX>(a.at.0, segments, segments == room, popped.next_tx_ns);
             output.send(a.at, &seg, segments);
         }
         if taken > 0 {
-            self.settle(&last);
+            self.settle::<LINUX>(&last);
         }
         taken
     }
 
     /// Writes the part that only the last ACK of several leaves behind.
     #[inline(never)]
-    fn settle(&mut self, last: &Last) {
+    fn settle<const LINUX: bool>(&mut self, last: &Last) {
         self.now = last.at;
         self.now_us = last.at / NS_PER_US;
         self.last_ecr = 0;
@@ -135,21 +144,23 @@ impl Endpoint {
         self.snd_wl1 = self.rx.nxt;
         self.wnd_end = self.una + self.snd_wnd;
         self.mark_cursor = self.mark_cursor.max(self.ring.head());
-        self.rack.advanced = true;
-        self.rack.rtt_ns = last.at - last.tx_ns;
-        if last.tx_ns >= self.rack.xmit_ns {
-            self.rack.xmit_ns = last.tx_ns;
-            self.rack.end_seq = last.end;
+        if LINUX || self.recovery == Recovery::Rack {
+            self.rack.advanced = true;
+            self.rack.rtt_ns = last.at - last.tx_ns;
+            if last.tx_ns >= self.rack.xmit_ns {
+                self.rack.xmit_ns = last.tx_ns;
+                self.rack.end_seq = last.end;
+            }
         }
         self.burst = false;
     }
 
-    /// Takes an ACK (see `handle_fast_path_ack`) but for what [`Endpoint::settle`] does and the timer; returns the
+    /// Takes an ACK (see `handle_fast_path_ack`) but for what [`Endpoint::settle`] does and the probe; returns the
     /// segments that the congestion window has room for, or 0 where more than that is to be looked at, and the entries
     /// that it took. None, and nothing is changed, where it ends within the oldest segment.
     // Once per ACK. What bounds its speed is the number of stores.
     #[inline(always)]
-    fn take_ack(&mut self, a: &Arrival) -> Option<(u32, Popped)> {
+    fn take_ack<const LINUX: bool>(&mut self, a: &Arrival) -> Option<(u32, Popped)> {
         let popped = self.ring.pop_some(a.ack)?;
         let now = a.at.0;
         let now_us = now / NS_PER_US;
@@ -179,8 +190,16 @@ impl Endpoint {
             AckSample { pkts_acked: popped.count, rtt_us: i32::try_from(newest_us).unwrap_or(i32::MAX), in_flight };
         self.cc.pkts_acked(&sample);
         self.sock().delivered_mstamp_us = now_us;
-        self.cc.cong_avoid(a.ack as u32, popped.count);
-        self.clamp_cwnd();
+        if LINUX {
+            self.cc.cong_avoid(a.ack as u32, popped.count);
+            self.clamp_cwnd();
+        } else {
+            if self.recovery != Recovery::Rack {
+                // See `set_xmit_timer`; nothing that is sent moves it.
+                self.timers.arm_xmit(Pending::Retrans, now + self.rtt.rto_ns());
+            }
+            self.grow(a.ack, popped.count);
+        }
         self.refresh_pacing_rate();
         let s = self.cc.sock();
         let goes = s.packets_out < s.snd_cwnd && s.ecn_flags & ecn::OK == 0 && !self.is_pacing();
@@ -215,13 +234,14 @@ impl Endpoint {
     }
 
     /// Puts `segments` on the scoreboard, after which nothing more can be sent: the congestion window is full
-    /// (`limited`), or the peer's (see `transmit_train` and `end_burst`). Arms the timer, also for the ACK before.
+    /// (`limited`), or the peer's (see `transmit_train` and `end_burst`). Arms the probe, also for the ACK before.
     #[inline(always)]
-    fn append_train(&mut self, now: u64, segments: u32, limited: bool, head_tx_ns: u64) {
+    fn append_train<const LINUX: bool>(&mut self, now: u64, segments: u32, limited: bool, head_tx_ns: u64) {
         let seq = self.nxt;
         let nxt = seq + u64::from(segments) * u64::from(self.mss);
         self.nxt = nxt;
-        if self.cc.sock().packets_out == 1 {
+        let probes = LINUX || self.recovery == Recovery::Rack;
+        if probes && self.cc.sock().packets_out == 1 {
             // Only then the ACK may have armed the probe for an earlier time than the train does.
             self.timers.wake = self.timers.wake.min(now + self.wait_after_ack());
         }
@@ -250,7 +270,9 @@ impl Endpoint {
         } else {
             self.cwnd_validate(false);
         }
-        self.rearm_probe(now, head_tx_ns);
+        if probes {
+            self.rearm_probe(now, head_tx_ns);
+        }
     }
 
     /// Sends by [`Endpoint::poll_train`]; returns whether a further ACK may be taken.

@@ -403,7 +403,11 @@ impl Endpoint {
     #[inline]
     pub fn handle_run(&mut self, until: Time, arrivals: impl Iterator<Item = Arrival>, output: impl Output) -> usize {
         let taken = if self.may_take_acks() {
-            self.take_acks(until, arrivals, output)
+            if self.acts_as_linux() {
+                self.take_acks::<true>(until, arrivals, output)
+            } else {
+                self.take_acks::<false>(until, arrivals, output)
+            }
         } else if self.may_take_data() {
             self.take_data(until, arrivals, output)
         } else {
