@@ -70,7 +70,8 @@ impl Endpoint {
         if self.tlp_high_seq != 0 && self.tlp_retrans && block.end == self.tlp_high_seq {
             a.flag |= flag::DSACK_TLP;
         }
-        if self.reord_seen && a.flag & flag::DSACK_TLP == 0 {
+        // Only RACK takes it back, and common ACKs wait for that.
+        if self.recovery == Recovery::Rack && self.reord_seen && a.flag & flag::DSACK_TLP == 0 {
             self.rack.dsack_seen = true;
         }
         a.flag |= flag::DSACKING_ACK;
