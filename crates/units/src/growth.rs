@@ -1,9 +1,12 @@
 //! Growth of queues that hold as much as is in flight: by a quarter, not by doubling, because memory per packet counts.
+//! A list that was longer once gives room back.
 
 use std::collections::VecDeque;
 
 /// Room that the first growth makes at least.
 const LEAST: usize = 8;
+/// Room that is not worth giving back.
+const KEPT_IN_LIST: usize = 1024;
 
 /// Makes room for `more` elements in `queue`. A grown queue has at most a quarter more room than it needs.
 #[inline]
@@ -16,6 +19,14 @@ pub fn reserve<T>(queue: &mut VecDeque<T>, more: usize) {
 #[cold]
 fn grow<T>(queue: &mut VecDeque<T>, more: usize) {
     queue.reserve_exact(more.max(queue.capacity() / 4).max(LEAST));
+}
+
+/// Gives half of the room back if more than three quarters of that in `list`, which is filled anew each time, are free.
+#[inline]
+pub fn fit_list<T>(list: &mut Vec<T>) {
+    if list.capacity() > (4 * list.len()).max(KEPT_IN_LIST) {
+        list.shrink_to(list.capacity() / 2);
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@ use super::state::{count_event, PLANNED};
 use crate::network::{Network, SendError};
 use crate::routes::{Hop, Routed, Train};
 use link::{prefetch, prefetch_behind, Link, Packet, PrecomputedLink};
-use units::growth::reserve;
+use units::growth::{fit_list, reserve};
 use units::Time;
 
 /// Packets between one that is handed on and that whose inbox is fetched meanwhile.
 const HANDED_ON_SOON: usize = 24;
+/// Packets that pass a link of one process in one piece: more would be kept for no gain.
+const PIECE: usize = 2048;
 /// Inboxes that stay in the cache.
 const NEAR_INBOXES: usize = 128;
 
@@ -53,6 +55,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             let state = self.ahead_mut();
             let mut bursts = std::mem::take(&mut state.sent.bursts);
             let mut tokens = std::mem::take(&mut state.sent.tokens);
+            fit_list(&mut bursts);
             let is_merged = state.plan.places[link as usize] == Place::Merged;
             let mut others = vec![];
             for burst in bursts.drain(..) {
@@ -60,9 +63,12 @@ impl<P: Packet + Routed + Train> Network<P> {
                 if burst.link != link {
                     others.push(burst);
                 } else if is_merged {
-                    burst.arrive(&mut state.arrivals[link as usize]);
+                    burst.arrive(&mut self.ahead_mut().arrivals[link as usize]);
                 } else {
                     burst.expand(&mut tokens);
+                    if tokens.len() >= PIECE {
+                        self.carry_all(link, &mut tokens);
+                    }
                 }
             }
             if !others.is_empty() {

@@ -355,15 +355,20 @@ impl<P: Packet + Routed + Train> Network<P> {
     }
 
     fn report_losses<H: Hosts<P>>(&mut self, hosts: &mut H, horizon: u64) {
-        let losses = &mut self.ahead_mut().drops;
+        let mut losses = std::mem::take(&mut self.ahead_mut().drops);
         if losses.is_empty() {
             return;
         }
-        let (due, rest): (Vec<_>, Vec<_>) = std::mem::take(losses).into_iter().partition(|loss| loss.0 < horizon);
-        *losses = rest;
-        for (at, link, packet, reason) in due {
-            hosts.handle_drop(Time(at), link, packet, reason, self);
-        }
+        losses.retain(|&(at, link, packet, reason)| {
+            let is_due = at < horizon;
+            if is_due {
+                hosts.handle_drop(Time(at), link, packet, reason, self);
+            }
+            !is_due
+        });
+        let drops = &mut self.ahead_mut().drops;
+        losses.append(drops);
+        *drops = losses;
     }
 
     fn count_later_events(&mut self, horizon: u64) {

@@ -8,6 +8,7 @@ use crate::recovery::rack_state::Resent;
 use crate::scoreboard::{tag, Entry};
 use crate::segment::{flags, Segment};
 use congestion::{CaEvent, CaState};
+use units::growth::reserve;
 
 impl Endpoint {
     // Once per segment.
@@ -312,7 +313,10 @@ impl Endpoint {
         *self.ring.get_mut(index) = entry;
         self.ring.set_rate(index, rate);
         match self.recovery {
-            Recovery::Rack => self.rack.resent.push_back(Resent { index, tx_ns: self.now }),
+            Recovery::Rack => {
+                reserve(&mut self.rack.resent, 1);
+                self.rack.resent.push_back(Resent { index, tx_ns: self.now });
+            }
             Recovery::Sack => self.note_copy(index),
             Recovery::Reno | Recovery::NewReno => {}
         }
