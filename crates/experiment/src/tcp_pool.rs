@@ -16,7 +16,7 @@ use tcp::segment::{
     flags, SackBlock, Segment, WindowScale, BASE_HEADER_BYTES, MAX_SACK_BLOCKS, TIMESTAMP_OPTION_BYTES,
 };
 use tcp::Arrival;
-use units::growth::reserve;
+use units::growth::{fit, reserve};
 use units::Time;
 
 /// The TCP header of packets in flight that were sent together, as far as their tokens do not tell it: their payload is
@@ -166,6 +166,7 @@ impl Pool {
         let [flight, own] = flights
             .get_disjoint_mut([from as usize, source as usize])
             .expect("a flow has two sources, of which the first is even");
+        fit(&mut flight.trains);
         let taken = take(Arrivals::new(packets, flight), Departures { flight: own, sacks, hop, source });
         flight.forget_run(&packets[..taken]);
         taken

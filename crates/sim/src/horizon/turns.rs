@@ -6,6 +6,7 @@ use crate::routes::{Routed, Train};
 use link::{prefetch, Link, Packet};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use units::growth::fit;
 use units::Time;
 
 /// Bytes of a process's packets and links that are fetched before its turn.
@@ -95,6 +96,9 @@ impl<P: Packet + Routed + Train> Network<P> {
         let state = self.ahead_mut();
         // Nothing that the host sends comes to itself.
         let mut inbox = std::mem::take(&mut state.inboxes[host as usize].queue);
+        if !inbox.is_empty() {
+            fit(&mut inbox);
+        }
         let link = state.plan.last_links[host as usize];
         self.last_hop = link;
         let is_batched = self.is_batched(link);
