@@ -513,13 +513,13 @@ impl<P: Packet> PrecomputedLink<P> {
 
     /// See [`crate::Link::take_samples`].
     pub(crate) fn take_samples(&mut self, first: u64, interval: u64) {
-        self.sampling = Some(Box::new(Sampling::new(interval)));
+        self.sampling = Some(Box::new(Sampling::new(first, interval)));
         self.next_samples = [first; 2];
     }
 
     /// Begins to fetch what a sample needs beside the link itself.
     #[inline]
-    pub(crate) fn prefetch_sample(&self) {
+    pub fn prefetch_sample(&self) {
         if let Some(sampling) = &self.sampling {
             prefetch(&**sampling, size_of::<Sampling>());
         }
@@ -536,7 +536,7 @@ impl<P: Packet> PrecomputedLink<P> {
             self.waiting.start(time);
             let (queue_packets, queue_bytes) = (self.waiting.packets(), self.waiting.bytes());
             let part = Arrived { queue_packets, queue_bytes, dropped_packets };
-            self.next_samples[0] = sampling.take_arrived(time, part);
+            self.next_samples[0] = sampling.take_arrived(part);
         }
     }
 
@@ -545,20 +545,23 @@ impl<P: Packet> PrecomputedLink<P> {
     fn sample_deliveries(&mut self, arrives: u64) {
         let Some(sampling) = &mut self.sampling else { return };
         while arrives > self.next_samples[1] {
-            self.next_samples[1] = sampling.take_delivered(self.next_samples[1], self.passed_bytes);
+            self.next_samples[1] = sampling.take_delivered(self.passed_bytes);
         }
     }
 
     /// The sample at `now`; None: it was told of none.
+    #[inline]
     pub(crate) fn sample(&mut self, now: u64) -> Option<Sample> {
         // All packets that are here came by now: none of them will tell.
-        self.sample_arrivals(now.saturating_add(1));
-        self.sample_deliveries(now.saturating_add(1));
-        let (Some(arrived), Some(delivered_bytes)) = self.sampling.as_mut()?.poll(now) else {
-            unreachable!("a link is sampled at the times that it was told");
-        };
-        let Arrived { queue_packets, queue_bytes, dropped_packets } = arrived;
-        Some(Sample { queue_packets, queue_bytes, dropped_packets, delivered_bytes })
+        let [arrivals, deliveries] = self.next_samples;
+        if arrivals <= now {
+            self.sample_arrivals(now.saturating_add(1));
+        }
+        if deliveries <= now {
+            self.sample_deliveries(now.saturating_add(1));
+        }
+        let sample = self.sampling.as_mut()?.poll(now);
+        Some(sample.unwrap_or_else(|| unreachable!("a link is sampled at the times that it was told")))
     }
 
     #[cold]

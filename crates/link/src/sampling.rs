@@ -29,63 +29,81 @@ pub(crate) struct Arrived {
 /// Samples at known times, as far as they were taken.
 pub(crate) struct Sampling {
     interval: u64,
-    /// The other part of each is still to come, or the sample.
-    arrived: Parts<Arrived>,
-    delivered: Parts<u64>,
+    /// Time of the first one that nobody has asked for.
+    first: u64,
+    /// Of so many of them [`Arrived`] is known, and the bytes delivered.
+    arrived: usize,
+    delivered: usize,
+    /// Place of the first one.
+    place: usize,
+    /// The first ones, in a ring: most links never have more.
+    near: [Sample; NEAR],
+    /// Those behind them.
+    far: VecDeque<Sample>,
 }
 
-/// Parts of samples, with their times: the first is here, and most often it is the only one.
-struct Parts<T> {
-    first: Option<(u64, T)>,
-    others: VecDeque<(u64, T)>,
-}
+/// Samples that are kept without a list of their own.
+const NEAR: usize = 8;
 
 impl Sampling {
-    pub fn new(interval: u64) -> Sampling {
-        Sampling { interval: interval.max(1), arrived: Parts::new(), delivered: Parts::new() }
+    pub fn new(first: u64, interval: u64) -> Sampling {
+        Sampling {
+            interval: interval.max(1),
+            first,
+            arrived: 0,
+            delivered: 0,
+            place: 0,
+            near: [Sample::default(); NEAR],
+            far: VecDeque::new(),
+        }
     }
 
-    /// The sample at `at`; returns the time of the next one.
+    /// The next sample; returns the time of that behind it.
     #[inline]
-    pub fn take_arrived(&mut self, at: u64, part: Arrived) -> u64 {
-        self.arrived.push(at, part);
-        at.saturating_add(self.interval)
+    pub fn take_arrived(&mut self, part: Arrived) -> u64 {
+        let Arrived { queue_packets, queue_bytes, dropped_packets } = part;
+        let taken = self.at(self.arrived);
+        *taken = Sample { queue_packets, queue_bytes, dropped_packets, delivered_bytes: taken.delivered_bytes };
+        self.arrived += 1;
+        self.time_of(self.arrived)
     }
 
     /// The same for the bytes delivered.
     #[inline]
-    pub fn take_delivered(&mut self, at: u64, bytes: u64) -> u64 {
-        self.delivered.push(at, bytes);
-        at.saturating_add(self.interval)
+    pub fn take_delivered(&mut self, delivered_bytes: u64) -> u64 {
+        self.at(self.delivered).delivered_bytes = delivered_bytes;
+        self.delivered += 1;
+        self.time_of(self.delivered)
     }
 
-    /// Returns the parts of the sample at `now`, as far as they were taken; forgets them and those before.
+    /// The place of the sample that is `index` behind the first one.
     #[inline]
-    pub fn poll(&mut self, now: u64) -> (Option<Arrived>, Option<u64>) {
-        (self.arrived.poll(now), self.delivered.poll(now))
-    }
-}
-
-impl<T> Parts<T> {
-    fn new() -> Parts<T> {
-        Parts { first: None, others: VecDeque::new() }
-    }
-
-    #[inline]
-    fn push(&mut self, at: u64, part: T) {
-        if self.first.is_none() {
-            self.first = Some((at, part));
-        } else {
-            self.others.push_back((at, part));
+    fn at(&mut self, index: usize) -> &mut Sample {
+        if index < NEAR {
+            return &mut self.near[(self.place + index) % NEAR];
         }
+        if self.far.len() <= index - NEAR {
+            self.far.resize(index - NEAR + 1, Sample::default());
+        }
+        &mut self.far[index - NEAR]
     }
 
+    fn time_of(&self, index: usize) -> u64 {
+        self.first.saturating_add(self.interval.saturating_mul(index as u64))
+    }
+
+    /// Returns the sample at `now`, if it was taken; forgets it and those before.
     #[inline]
-    fn poll(&mut self, now: u64) -> Option<T> {
-        while let Some((at, part)) = self.first.take_if(|(at, _)| *at <= now) {
-            self.first = self.others.pop_front();
+    pub fn poll(&mut self, now: u64) -> Option<Sample> {
+        while self.first <= now && self.arrived > 0 && self.delivered > 0 {
+            let at = self.first;
+            let next = self.far.pop_front().unwrap_or_default();
+            let sample = std::mem::replace(&mut self.near[self.place], next);
+            self.place = (self.place + 1) % NEAR;
+            self.first = at.saturating_add(self.interval);
+            (self.arrived, self.delivered) = (self.arrived - 1, self.delivered - 1);
             if at == now {
-                return Some(part);
+                return Some(sample);
             }
         }
         None
