@@ -16,7 +16,7 @@ use crate::short_flows;
 use crate::transport::TransportMaker;
 use crate::validate::ValidSimulation;
 use crate::windows::Windows;
-use crate::world::{Connections, Nodes, Stripes, Timers, World};
+use crate::world::{Connections, Nodes, Samples, Stripes, Timers, World};
 use sim::{Network, Routes};
 use spec::{FlowSpec, RunSpec};
 use storage::trace::Summary;
@@ -79,6 +79,7 @@ pub fn build<M: TransportMaker, N: Node<M::Transport>>(
         probes,
         path_test: None,
         flow_series: FlowSeries::default(),
+        samples: Samples::new(spec.flows.len()),
         series_interval: spec.measure.series_interval_ns.map(Span),
         has_udt: has_udt(spec),
     };

@@ -113,6 +113,15 @@ impl<T: Transport> Flow<T> {
         now + self.earlier.as_ref().map_or(0, |earlier| earlier.received[side as usize])
     }
 
+    /// Segments that the sender has sent again, and duplicate ACKs that it has got, over all its connections.
+    #[inline]
+    pub fn sender_counts(&self) -> (u64, u64) {
+        let now = self.sender.stats();
+        let earlier = self.earlier.as_ref().map(|earlier| &earlier.stats[Side::Sender as usize]);
+        let before = earlier.map_or((0, 0), |of| (of.retransmitted_segments, of.duplicate_acks_received));
+        (now.retransmitted_segments + before.0, now.duplicate_acks_received + before.1)
+    }
+
     /// Returns the counters of an end, over all its connections.
     pub fn stats(&self, side: Side) -> Stats {
         let now = match side {

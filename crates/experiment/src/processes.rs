@@ -77,7 +77,13 @@ fn processes<M: TransportMaker, N: Node<M::Transport>>(spec: &RunSpec, world: &W
     for (timer, process) in (timers.first_background()..).zip(ends..ends + sources) {
         of_timer[timer as usize] = TimerScope::Process(process);
     }
-    of_timer[timers.sampler() as usize] = TimerScope::Samples;
+    // Rows of nodes, of shared work and of UDT show more.
+    let is_plain = |flow: &Flow<M::Transport>| flow.workload.share().is_none();
+    let is_noted = world.nodes.is_empty() && !world.has_udt && of.flows.iter().all(is_plain);
+    of_timer[timers.sampler() as usize] = match world.series_interval {
+        Some(interval) if is_noted => TimerScope::HostSamples(interval),
+        _ => TimerScope::Samples,
+    };
     let windows = world.windows.is_some().then(|| timers.probe(world.study.iter().len()));
     for timer in timers.probe(0)..timers.path_test() {
         if Some(timer) != windows {

@@ -297,21 +297,36 @@ impl LinkSeries {
         }
     }
 
-    /// Adds a row for each of `links` as it is at `now`, which is `time_s` since the start of the run.
-    pub fn sample<P: Packet>(&mut self, time_s: f64, now: Time, links: &mut [Link<P>]) {
-        for index in 0..links.len() {
+    /// Adds a row for each of `links` at each of `times`, which are in s since the start of the run, too.
+    pub fn sample<P: Packet>(&mut self, times: &[(f64, Time)], links: &mut [Link<P>]) {
+        let count = links.len();
+        for &(time_s, _) in times {
+            self.time_s.extend(std::iter::repeat_n(time_s, count));
+            self.link.extend(0..count as i32);
+        }
+        let (first, rows) = (self.queue_packets.len(), times.len() * count);
+        fn added<T: Copy + Default>(column: &mut Vec<T>, first: usize, rows: usize) -> &mut [T] {
+            column.resize(first + rows, T::default());
+            &mut column[first..]
+        }
+        let queue_packets = added(&mut self.queue_packets, first, rows);
+        let queue_bytes = added(&mut self.queue_bytes, first, rows);
+        let dropped_packets = added(&mut self.dropped_packets, first, rows);
+        let delivered_bytes = added(&mut self.delivered_bytes, first, rows);
+        // Link by link: what each has fetched into the cache then gives several rows.
+        for index in 0..count {
             for (ahead, next) in [(2 * SAMPLED_SOON, false), (SAMPLED_SOON, true)] {
                 if let Some(link) = links.get(index + ahead) {
                     link.prefetch_sample(next);
                 }
             }
-            self.time_s.push(time_s);
-            self.link.push(index as i32);
-            let sample = links[index].sample(now);
-            self.queue_packets.push(sample.queue_packets);
-            self.queue_bytes.push(sample.queue_bytes);
-            self.dropped_packets.push(sample.dropped_packets);
-            self.delivered_bytes.push(sample.delivered_bytes);
+            for (nth, &(_, now)) in times.iter().enumerate() {
+                let (sample, row) = (links[index].sample(now), nth * count + index);
+                queue_packets[row] = sample.queue_packets;
+                queue_bytes[row] = sample.queue_bytes;
+                dropped_packets[row] = sample.dropped_packets;
+                delivered_bytes[row] = sample.delivered_bytes;
+            }
         }
     }
 }

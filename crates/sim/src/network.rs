@@ -43,6 +43,16 @@ pub trait Hosts<P> {
     fn prefetch(&self, host: u32, next: bool) {
         let _ = (host, next);
     }
+    /// Everything has happened to `host` that a sample at `at` sees: the `nth` of those that [`Hosts::write_samples`]
+    /// writes next. Used for timers of [`TimerScope::HostSamples`](crate::TimerScope::HostSamples) alone.
+    fn note_sample(&mut self, host: u32, at: Time, nth: usize) {
+        let _ = (host, at, nth);
+    }
+    /// All hosts have noted `count` samples, the first of which is at `first`: writes them with those of links, which
+    /// are asked in the order of times.
+    fn write_samples(&mut self, first: Time, count: usize, net: &mut Network<P>) {
+        let _ = (first, count, net);
+    }
     /// Timer `timer` is due. It is idle now; set it again where wanted.
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<P>);
     /// `packet` was lost at `link`. `now` is when it came there where this is known at once, which may be later than

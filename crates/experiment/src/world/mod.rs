@@ -2,11 +2,13 @@
 
 mod connections;
 mod nodes;
+mod samples;
 mod stripes;
 mod timers;
 
 pub use connections::Connections;
 pub use nodes::Nodes;
+pub use samples::Samples;
 pub use stripes::Stripes;
 pub use timers::Timers;
 
@@ -48,6 +50,8 @@ pub struct World<M: TransportMaker, N> {
     pub path_test: Option<Box<PathTest>>,
     pub flow_series: FlowSeries,
     pub series_interval: Option<Span>,
+    /// Samples that flows have noted in their turns.
+    pub samples: Samples,
     /// A flow is over UDT.
     pub has_udt: bool,
 }
@@ -406,6 +410,28 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
         if index < self.connections.flows.len() {
             self.connections.prefetch(index, side, next);
         }
+    }
+
+    fn note_sample(&mut self, host: u32, at: Time, nth: usize) {
+        let index = (host >> 1) as usize;
+        let side = if host & 1 == 0 { Side::Sender } else { Side::Receiver };
+        let of = &self.connections;
+        if index < of.named {
+            // The sender knows whether it is open; a receiver has got nothing before.
+            let is_open = side == Side::Receiver || of.opened[index];
+            self.samples.note(at, (index, side), nth, is_open.then_some(&of.flows[index]));
+        }
+    }
+
+    #[inline(never)]
+    fn write_samples(&mut self, first: Time, count: usize, net: &mut Network<Packet>) {
+        let Some(interval) = self.series_interval else { return };
+        let of = &mut self.connections;
+        let times = std::iter::successors(Some(first), |&at| Some(at + interval)).take(count);
+        for (nth, time) in times.enumerate() {
+            self.samples.write((time, nth), interval, &mut of.flows[..of.named], &mut self.flow_series);
+        }
+        self.environment.write_samples(first, count, net);
     }
 
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Packet>) {

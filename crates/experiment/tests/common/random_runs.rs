@@ -569,7 +569,9 @@ fn random_value(seed: u64) -> Value {
             "stop_ns": null,
         }));
     }
-    let interval = draw.of(&[json!(null), json!(duration / 40), json!(duration / 7 + 1)]);
+    // The last one: several samples within a lookahead.
+    let intervals = [json!(null), json!(duration / 40), json!(duration / 7 + 1), json!(duration / 900 + 1)];
+    let interval = draw.of(&intervals);
     let warmup = draw.of(&[0, 0, duration / 4]);
     let mut spec = json!({
         "format": FORMAT, "seed": draw.next(), "duration_ns": duration, "stop_when_done": draw.percent(40),

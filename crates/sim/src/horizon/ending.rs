@@ -86,6 +86,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         for process in processes.clone() {
             self.pass_all_of(process);
         }
+        self.note_all_samples(hosts, at);
         let mut latest = (u64::MAX, 0);
         loop {
             let next = |process: u32| Some((self.next_at(process, at)?, process));

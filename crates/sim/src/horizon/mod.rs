@@ -23,6 +23,8 @@ mod part;
 mod plan;
 mod process;
 mod processes;
+mod samples;
+mod samples_state;
 mod sent;
 mod shards;
 pub(crate) mod state;
@@ -47,6 +49,7 @@ use late_state::Late;
 use link::Packet;
 use plan::Plan;
 use process::Process;
+use samples_state::Samples;
 use sent::Sent;
 use state::{Horizons, NOBODY, PLANNED};
 use units::{Span, Time};
@@ -58,6 +61,9 @@ const LONGEST_NS: u64 = 100_000_000;
 const MANY_EVENTS: u64 = 6144;
 /// Timers of a process that are looked through for the next one: those of 64 flows.
 const MANY_TIMERS: usize = 256;
+/// Samples of hosts that are written together: a link that is fetched for it gives several. With those of one more
+/// horizon most links have room for them at hand (`link::sampling`).
+const WRITTEN_SAMPLES: u64 = 5;
 /// Events of a process in a horizon that are worth looking up its state.
 const EVENTS_OF_A_TURN: u64 = 256;
 
@@ -107,6 +113,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             inboxes: of_inbox.iter().map(|_| Inbox::default()).collect(),
             work: Work::new(processes.of_work, count),
             looks,
+            samples: Samples::new(&processes.of_timer),
             scopes: processes.of_timer,
             of_inbox,
             arrivals: plan.places.iter().map(|_| Arrivals::default()).collect(),
@@ -221,6 +228,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         self.pass_all_last();
         self.count_later_events(reached);
         self.report_losses(hosts, reached);
+        self.write_samples(hosts, 1);
         self.unload();
         self.settle_all();
     }
@@ -264,6 +272,10 @@ impl<P: Packet + Routed + Train> Network<P> {
         let look = self.ahead_mut().next_look(reached);
         horizon = horizon.min(look.max(reached.saturating_add(1)));
         let events = self.events_of_all();
+        let state = self.ahead_mut();
+        horizon = horizon.min(state.samples.latest_horizon());
+        // At one time samples go behind timers of all that change what they see.
+        state.samples.bound = next.map_or(horizon, |(time, _)| horizon.min(time.0));
         if horizon > reached {
             let last = if look == reached {
                 self.run_in_order(hosts, reached)
@@ -280,6 +292,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             self.now = Time(horizon - 1);
             self.ahead_mut().reached = horizon;
             self.count_later_events(horizon);
+            self.count_samples();
             self.report_losses(hosts, horizon);
         }
         if let Some((time, source)) = next {
@@ -287,6 +300,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 self.fire_all(hosts, time, source < early);
             }
         }
+        self.write_samples(hosts, WRITTEN_SAMPLES);
         let happened = self.events_of_all() - events;
         let (turns, workers) = self.turns_of_all();
         let many = (MANY_EVENTS * workers).max(turns * EVENTS_OF_A_TURN);
@@ -326,6 +340,7 @@ impl<P: Packet + Routed + Train> Network<P> {
     fn fire_all<H: Hosts<P>>(&mut self, hosts: &mut H, time: Time, early: bool) {
         self.now = time;
         self.pass_all_last();
+        self.note_all_samples(hosts, time.0);
         while let Some((due, source)) = self.queue.peek() {
             if due != time || (source < self.early) != early || self.stopped {
                 break;

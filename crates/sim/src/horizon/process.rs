@@ -6,6 +6,8 @@ pub(super) struct Process {
     /// Time of its next timer, ns, and that timer.
     pub due: u64,
     pub timer: u32,
+    /// Time of the next sample of its hosts; they take none by themselves: `u64::MAX`.
+    pub next_sample: u64,
     /// Time and order of the event behind which it paused last; none: `u64::MAX` and 0.
     pub paused_at: (u64, u64),
     /// A link into which it sends; none: `u32::MAX`.
@@ -19,6 +21,7 @@ impl Default for Process {
         Process {
             due: u64::MAX,
             timer: 0,
+            next_sample: u64::MAX,
             paused_at: (u64::MAX, 0),
             first_link: u32::MAX,
             inboxes: vec![],

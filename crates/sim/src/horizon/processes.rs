@@ -9,6 +9,10 @@ pub enum TimerScope {
     Process(u32),
     /// It looks at hosts and takes samples of links ([`link::Link::take_samples`]): the horizon ends at it.
     Samples,
+    /// The same, but it fires at every such interval, and what it does can be left to [`crate::Hosts::note_sample`],
+    /// by each process in its turn, and [`crate::Hosts::write_samples`]: no horizon ends at it where nothing else asks
+    /// for that. Its number is above those of all timers that change what samples see.
+    HostSamples(Span),
     /// It may look at everything: the horizon ends at it.
     All,
     /// The same, and it may end the run.
@@ -42,7 +46,7 @@ impl Processes {
     pub(crate) fn count(&self) -> usize {
         let of_timers = self.of_timer.iter().filter_map(|scope| match scope {
             TimerScope::Process(process) => Some(*process),
-            TimerScope::Samples | TimerScope::All | TimerScope::AllAndEnds => None,
+            _ => None,
         });
         let of_senders = self.senders.iter().map(|&(_, process)| process);
         let of_work = self.of_work.iter().copied();

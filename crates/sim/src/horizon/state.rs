@@ -7,6 +7,7 @@ use super::part::Part;
 use super::plan::Plan;
 use super::process::Process;
 use super::processes::TimerScope;
+use super::samples_state::Samples;
 use super::sent::Sent;
 use super::work::Work;
 use crate::events::EventQueue;
@@ -45,6 +46,8 @@ pub(crate) struct Horizons<P> {
     pub(super) arrivals: Vec<Arrivals<P>>,
     /// By link: state of those that decide late.
     pub(super) late: Vec<Late>,
+    /// Samples that hosts take in their turns.
+    pub(super) samples: Samples,
     /// By process: when its next timer is due, as far as it is not running.
     pub(super) wake: EventQueue,
     /// Processes with packets on their way to them.

@@ -65,6 +65,8 @@ impl<P: Packet + Routed + Train> Network<P> {
         for (number, process) in (0..).zip(&state.processes) {
             state.wake.schedule(number, Time(process.due));
         }
+        self.load_samples();
+        let state = self.ahead_mut();
         // An event at the present may still have to happen.
         let late = u64::from(!state.plan.has_late);
         (state.reached, state.ready) = (now, now.saturating_add(late));
@@ -109,6 +111,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 state.due[timer as usize] = u64::MAX;
             }
         }
+        self.unload_samples();
         let state = self.ahead_mut();
         for process in &mut state.processes {
             process.due = u64::MAX;

@@ -65,6 +65,10 @@ impl<P: Packet + Routed + Train> Network<P> {
             prefetch(inbox.queue.as_slices().0, 2 * PREFETCHED);
             if let Link::Precomputed(link) = &self.links[last as usize] {
                 link.prefetch();
+                link.prefetch_sample();
+            }
+            if let Some(Link::Precomputed(link)) = self.links.get(first_link as usize) {
+                link.prefetch_sample();
             }
         } else {
             prefetch(inbox, PREFETCHED);
@@ -82,12 +86,23 @@ impl<P: Packet + Routed + Train> Network<P> {
         let state = self.ahead_mut();
         state.running = process;
         state.go_on(process);
-        match *state.processes[process as usize].inboxes.as_slice() {
+        let bound = state.samples.bound.min(horizon);
+        let mut sample = state.processes[process as usize].next_sample;
+        while sample < bound {
+            self.run_up_to(hosts, process, sample + 1);
+            sample = self.note_sample(hosts, process, sample);
+        }
+        self.run_up_to(hosts, process, horizon);
+        self.end_turn(process);
+    }
+
+    #[inline]
+    fn run_up_to<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32, horizon: u64) {
+        match *self.ahead().processes[process as usize].inboxes.as_slice() {
             [host] => self.run_host(hosts, process, host, horizon),
             [one, other] => self.run_two_inboxes(hosts, process, [one, other], horizon),
             _ => self.run_inboxes(hosts, process, horizon),
         }
-        self.end_turn(process);
     }
 
     /// A process with one inbox, that of its only host: its packets in a row.
