@@ -22,8 +22,8 @@ fn grow<T>(queue: &mut VecDeque<T>, more: usize) {
     queue.reserve_exact(more.max(queue.capacity() / 4).max(LEAST));
 }
 
-/// Gives half of the room back if more than three quarters of that in `queue` are free. To be called when it is about as
-/// long as it gets, or it grows again soon.
+/// Gives half of the room back if more than three quarters of that in `queue` are free. To be called when it is about
+/// as long as it gets, or it grows again soon.
 #[inline]
 pub fn fit<T>(queue: &mut VecDeque<T>) {
     if queue.capacity() > (4 * queue.len()).max(KEPT) {
@@ -57,6 +57,7 @@ mod tests {
             assert!(queue.capacity() <= count + (count / 4).max(LEAST), "{} for {count}", queue.capacity());
         }
     }
+
     #[test]
     fn a_queue_that_was_long_gives_room_back() {
         let mut queue: VecDeque<u32> = (0..1_000).collect();
