@@ -4,7 +4,7 @@ use super::{change, drop_tail, Change, Probe};
 use crate::{Hosts, Network, Processes, Progress, RouteId, Routes, TimerScope, Train, Unfit};
 use link::{
     Batching, DropReason, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, PolicerConfig, QueueConfig,
-    Stats,
+    Sample, Stats,
 };
 use proptest::prelude::*;
 use units::{Rate, Span, Time};
@@ -17,6 +17,8 @@ impl Train for Probe {
 
 /// An end after everything has happened.
 const UNBOUNDED: u64 = 1 << 40;
+/// Samples of a series, at most.
+const MOST_OF_SERIES: u64 = 64;
 /// Events of a process to which it reacts.
 const REACTIONS: u32 = 60;
 
@@ -41,6 +43,8 @@ pub struct Case {
     pub looks: Vec<(u32, u32, u64)>,
     /// Times at which counters and queues are read, by timers after all others; at some of them somebody sends.
     samples: Vec<(u64, bool)>,
+    /// First sample and interval of a series of all hosts and links, by a timer after all others but the stop.
+    pub series: Option<(u64, u64)>,
     /// Work with which the run ends: process, which of its events does it.
     pub work: Vec<(u32, u32)>,
     /// A time at which the run ends itself.
@@ -64,6 +68,8 @@ pub struct Outcome {
     pub dropped: Vec<(u32, u64, DropReason)>,
     /// Time, losses so far, links.
     pub samples: Vec<(u64, usize, Vec<LinkRow>)>,
+    /// Time, states of processes with hosts, links.
+    pub series: Vec<(u64, Vec<u64>, Vec<Sample>)>,
     pub stats: Vec<Stats>,
     pub ended: Time,
     pub events: u64,
@@ -79,10 +85,11 @@ impl Outcome {
             .enumerate()
             .flat_map(|(process, seen)| seen.iter().map(move |seen| format!("process {process}: {seen:?}")));
         let samples = self.samples.iter().map(|sample| format!("{sample:?}"));
+        let series = self.series.iter().map(|row| format!("{row:?}"));
         let dropped = self.dropped.iter().map(|dropped| format!("{dropped:?}"));
         let stats = self.stats.iter().map(|stats| format!("{stats:?}"));
         let rest = format!("{} events, ended at {}, next {}", self.events, self.ended.0, self.next.0);
-        of_processes.chain(samples).chain(dropped).chain(stats).chain([rest]).collect()
+        of_processes.chain(samples).chain(series).chain(dropped).chain(stats).chain([rest]).collect()
     }
 }
 
@@ -94,6 +101,8 @@ pub struct Script<'a> {
     pub is_here: Vec<bool>,
     states: Vec<u64>,
     reactions: Vec<u32>,
+    /// By sample of the series that is not written, and process.
+    noted: Vec<Vec<u64>>,
     pub outcome: Outcome,
 }
 
@@ -118,6 +127,7 @@ impl<'a> Script<'a> {
             is_here: vec![true; count],
             states: vec![0; count],
             reactions: vec![0; count],
+            noted: vec![],
             outcome: Outcome { seen: vec![vec![]; count], ..Outcome::default() },
         }
     }
@@ -183,8 +193,21 @@ impl Script<'_> {
         self.outcome.events = net.events();
         self.outcome.next = net.next_event();
         self.outcome.stats = net.links().iter().map(|link| *link.stats()).collect();
+        if self.case.series.is_some() {
+            // As of the last look at the queue, which a link that was told of its samples needs not take.
+            self.outcome.stats.iter_mut().for_each(|stats| stats.enqueued = 0);
+        }
         self.outcome.dropped.sort();
         self.outcome
+    }
+
+    /// A timer of the series: all at once what [`Hosts::note_sample`] and [`Hosts::write_samples`] do.
+    fn take_sample(&mut self, now: Time, interval: u64, timer: u32, net: &mut Network<Probe>) {
+        for host in 0..self.case.process_of.len() as u32 {
+            self.note_sample(host, now, 0);
+        }
+        self.write_samples(now, 1, net);
+        net.set_timer(timer, now + Span(interval));
     }
 
     /// A timer of all selects a path, or none.
@@ -222,7 +245,12 @@ impl Hosts<Probe> for Script<'_> {
             return self.see(now, process, TIMER + timer, self.states[other as usize], net);
         }
         index -= looks.len();
-        let Some(&(_, sends)) = samples.get(index) else { return net.stop() };
+        let Some(&(_, sends)) = samples.get(index) else {
+            return match self.case.series {
+                Some((_, interval)) if index == samples.len() => self.take_sample(now, interval, timer, net),
+                _ => net.stop(),
+            };
+        };
         let mut rows = vec![];
         for link in net.links_mut() {
             let (packets, bytes) = link.queue(now);
@@ -232,6 +260,21 @@ impl Hosts<Probe> for Script<'_> {
         if sends {
             self.move_packets(now, timer, net);
             self.see(now, timer % processes, LATE + timer, 0, net);
+        }
+    }
+
+    fn note_sample(&mut self, host: u32, _: Time, nth: usize) {
+        let process = self.case.process_of[host as usize] as usize;
+        self.noted.resize(self.noted.len().max(nth + 1), vec![0; self.states.len()]);
+        self.noted[nth][process] = self.states[process];
+    }
+
+    fn write_samples(&mut self, first: Time, count: usize, net: &mut Network<Probe>) {
+        let (_, interval) = self.case.series.expect("samples are those of a series");
+        for nth in 0..count {
+            let at = first + Span(nth as u64 * interval);
+            let rows = net.links_to_sample().iter_mut().map(|link| link.sample(at)).collect();
+            self.outcome.series.push((at.0, self.noted[nth].clone(), rows));
         }
     }
 
@@ -269,6 +312,7 @@ pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
         .chain(case.timers.iter().map(|timer| timer.1))
         .chain(case.looks.iter().map(|look| look.2))
         .chain(case.samples.iter().map(|sample| sample.0))
+        .chain(case.series.map(|series| series.0))
         .chain(case.stop)
         .collect();
     let mut net = Network::new(links.collect(), Pacers::default(), routes, times.len(), early);
@@ -282,6 +326,9 @@ pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
     }
     let first_look = (early + case.timers.len()) as u32;
     let looks = (first_look..).zip(&case.looks).map(|(timer, _)| timer).collect();
+    if let Some((_, interval)) = case.series {
+        of_timer[times.len() - 1 - usize::from(case.stop.is_some())] = TimerScope::HostSamples(Span(interval));
+    }
     if case.stop.is_some() {
         of_timer[times.len() - 1] = TimerScope::AllAndEnds;
     }
@@ -303,10 +350,20 @@ pub fn prepared(case: &Case) -> (Network<Probe>, Processes, Script<'_>) {
     (net, processes, Script::new(case, firsts))
 }
 
+/// Tells the links of `net` when they are sampled.
+pub fn take_samples(case: &Case, net: &mut Network<Probe>) {
+    if let Some((first, interval)) = case.series {
+        net.take_samples(Time(first), Span(interval));
+    }
+}
+
 /// Runs `case`; the error tells why it has no horizons.
 pub fn run(case: &Case, engine: Engine) -> Result<Outcome, Unfit> {
     let (mut net, processes, mut script) = prepared(case);
     net.plan_horizons(processes)?;
+    if engine != Engine::Events {
+        take_samples(case, &mut net);
+    }
     let watches = !case.work.is_empty();
     if watches && net.lookahead_watching() == Some(Span(0)) {
         return Err(Unfit::NoLookahead);
@@ -422,6 +479,7 @@ pub fn case() -> impl Strategy<Value = Case> {
         prop::option::weighted(0.2, time()),
         prop::collection::vec(time(), 0..4),
         prop_oneof![Just(UNBOUNDED), 0u64..200_000],
+        prop::option::of((time(), prop_oneof![1u64..20, 20u64..200])),
     );
     let form = (1u32..5, any::<bool>(), prop_oneof![Just(1000u64), Just(333), Just(10_000)], any::<bool>());
     // Half of the networks have links that decide late or change.
@@ -443,8 +501,17 @@ pub fn case() -> impl Strategy<Value = Case> {
 /// Links, and their changes: time, link, change.
 type DrawnLinks = (Vec<LinkConfig>, Vec<(u64, usize, Change)>);
 
-type Times =
-    (Vec<u64>, Vec<(u32, u64)>, Vec<(u32, u32, u64)>, Vec<(u64, bool)>, Vec<(u32, u32)>, Option<u64>, Vec<u64>, u64);
+type Times = (
+    Vec<u64>,
+    Vec<(u32, u64)>,
+    Vec<(u32, u32, u64)>,
+    Vec<(u64, bool)>,
+    Vec<(u32, u32)>,
+    Option<u64>,
+    Vec<u64>,
+    u64,
+    Option<(u64, u64)>,
+);
 
 /// Processes, routes lead down the numbers of links, grain, aligned.
 type Form = (u32, bool, u64, bool);
@@ -460,7 +527,11 @@ fn built(((mut links, changes), (drawn, paths), form, times): (DrawnLinks, Drawn
             (link.rate, link.delay) = (Rate(1_000_000_000), Span(link.delay.0 / 1000 * 1000));
         }
     }
-    let (early, timers, looks, samples, work, stop, mut pauses, end) = times;
+    let (early, timers, looks, samples, work, stop, mut pauses, mut end, series) = times;
+    let series = series.map(|(first, interval)| (first * 1000, interval * 1000));
+    if let Some((first, interval)) = series {
+        end = end.min(first + MOST_OF_SERIES * interval);
+    }
     let mut routes: Vec<(Vec<usize>, u32, u32)> = vec![];
     let mut process_of = vec![];
     let over = |mask: u32| {
@@ -502,6 +573,7 @@ fn built(((mut links, changes), (drawn, paths), form, times): (DrawnLinks, Drawn
         timers: timers.into_iter().map(|(process, at)| (process % processes, at * 1000)).collect(),
         looks: looks.into_iter().map(|(one, other, at)| (one % processes, other % processes, at * 1000)).collect(),
         samples: samples.into_iter().map(|(at, sends)| (at * 1000, sends)).collect(),
+        series,
         work: work.into_iter().map(|(process, event)| (process % processes, event)).collect(),
         stop: stop.map(|at| at * 1000),
         pauses,

@@ -1,6 +1,6 @@
 //! Workers of a team give together what one worker gives alone.
 
-use super::horizons::{case, prepared, run, Case, Engine, Outcome};
+use super::horizons::{case, prepared, run, take_samples, Case, Engine, Outcome};
 use crate::{Progress, Shards, Team};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ const MOST_NS: u64 = 1_000_000;
 fn work(case: &Case, team: &Arc<Team<super::Probe>>, worker: usize) -> (Outcome, Shards) {
     let (mut net, processes, mut script) = prepared(case);
     net.plan_horizons(processes.clone()).expect("it has horizons");
+    take_samples(case, &mut net);
     let shards = net.shards(&processes, team.workers());
     net.join(Arc::clone(team), worker, shards.clone());
     script.is_here = (0..case.processes).map(|process| shards.of_process(process) == worker).collect();
@@ -55,6 +56,12 @@ fn run_together(case: &Case, workers: usize) -> Option<Outcome> {
         let lost = parts.iter().map(|part| part.0.samples[index].1).sum();
         let row = |link: usize| parts[shards.of_link(link)].0.samples[index].2[link];
         all.samples.push((*at, lost, (0..rows.len()).map(row).collect()));
+    }
+    for index in 0..parts[0].0.series.len() {
+        let (at, states, rows) = &parts[0].0.series[index];
+        let state = |process: usize| parts[shards.of_process(process as u32)].0.series[index].1[process];
+        let row = |link: usize| parts[shards.of_link(link)].0.series[index].2[link];
+        all.series.push((*at, (0..states.len()).map(state).collect(), (0..rows.len()).map(row).collect()));
     }
     for (part, _) in &mut parts {
         all.events += part.events;
