@@ -3,9 +3,9 @@
     python -m evaluation.performance.papers                       # up to 3 runs of each scenario, of all papers
     python -m evaluation.performance.papers --most 10 --paper dr
 
-Of each scenario in `evaluation/papers` runs are taken evenly. Their mean times the number of the scenario's runs is its
-time; runs that scripts make without a scenario file are not in it. CPU time of a loaded machine is longer: compare two
-builds in turns.
+Of each scenario in `evaluation/papers` runs are taken evenly, from the middle of equal parts. Their mean times the
+number of the scenario's runs is its time; runs that scripts make without a scenario file are not in it. CPU time of a
+loaded machine is longer: compare two builds in turns.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 
-from elephan.api import jobs_of, load
 from elephan.core import native
-from elephan.errors import ElephanError
 from elephan.record import canonical_json
-from evaluation.performance.specs import ROOT, evenly
+from evaluation.performance.specs import ROOT, evenly, jobs_in
 
 PAPERS = ROOT / "evaluation" / "papers"
 
 
-def scenario_s(path: str, most: int) -> tuple[float, int]:
+def scenario_s(path: Path, most: int) -> tuple[float, int]:
     """Return the estimated CPU time of all runs of a scenario, s, and their number."""
-    jobs = [job for job in jobs_of(load(path)) if job.spec is not None]
+    jobs = jobs_in(path)
     spent = []
     for index in evenly(len(jobs), most):
         started = time.process_time()
@@ -46,9 +45,8 @@ def main() -> int:
             continue
         paper_s = 0.0
         for path in sorted(paper.glob("*.toml")):
-            try:
-                spent_s, runs = scenario_s(str(path), arguments.most)
-            except (ElephanError, KeyError):
+            spent_s, runs = scenario_s(path, arguments.most)
+            if runs == 0:
                 continue
             print(f"{paper.name}/{path.stem}: {spent_s:.1f} s for {runs} runs", flush=True)
             paper_s += spent_s

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.api import jobs_of, load
+from elephan.backends import Job
 from elephan.errors import ElephanError
 from elephan.record import canonical_json
 from evaluation.performance.__main__ import load_workloads
@@ -39,21 +40,29 @@ def scenario_files() -> list[Path]:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """Return up to `most` of the numbers below `count`, evenly taken, the first and the last among them."""
-    return sorted({round(n * (count - 1) / max(most - 1, 1)) for n in range(most)}) if count else []
+    """Return up to `most` of the numbers below `count`, from the middle of equal parts."""
+    parts = min(count, most)
+    return [(2 * n + 1) * count // (2 * parts) for n in range(parts)]
+
+
+def jobs_in(path: Path) -> list[Job]:
+    """Return the jobs of a file with a scenario; none where it is something else, or needs files that are not there."""
+    try:
+        return list(jobs_of(load(path)))
+    except (ElephanError, KeyError):
+        return []
 
 
 def of_scenarios(milliseconds: int, most: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return name and specification of up to `most` runs of each scenario, evenly taken, cut to `milliseconds`."""
     for path in scenario_files():
-        try:
-            jobs = [job for job in jobs_of(load(path)) if job.spec is not None]
-        except (ElephanError, KeyError):
-            continue
+        jobs = jobs_in(path)
         name = "-".join(path.relative_to(ROOT).with_suffix("").parts)
         for index in evenly(len(jobs), most):
             spec: dict[str, Any] = dict(jobs[index].spec)
             spec["duration_ns"] = min(int(spec["duration_ns"]), milliseconds * NS_PER_MS)
+            warmup_ns = min(int(spec["measure"]["warmup_ns"]), spec["duration_ns"] // 2)
+            spec["measure"] = spec["measure"] | {"warmup_ns": warmup_ns}
             yield f"{name}-{index}", spec
 
 

@@ -417,9 +417,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
         let side = if host & 1 == 0 { Side::Sender } else { Side::Receiver };
         let of = &self.connections;
         if index < of.named {
-            // The sender knows whether it is open; a receiver has got nothing before.
-            let is_open = side == Side::Receiver || of.opened[index];
-            self.samples.note(at, (index, side), nth, is_open.then_some(&of.flows[index]));
+            self.samples.note(at, (index, side), nth, (&of.flows[index], of.opened[index]));
         }
     }
 

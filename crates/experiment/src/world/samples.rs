@@ -46,20 +46,25 @@ impl Samples {
         Samples { flows, ..Samples::default() }
     }
 
-    /// An end of flow `index` notes sample `nth`.
-    pub fn note<T: Transport>(&mut self, now: Time, (index, side): (usize, Side), nth: usize, flow: Option<&Flow<T>>) {
+    /// An end of flow `index` notes sample `nth`; the sender knows whether it `is_open`.
+    pub fn note<T: Transport>(
+        &mut self,
+        now: Time,
+        (index, side): (usize, Side),
+        nth: usize,
+        (flow, is_open): (&Flow<T>, bool),
+    ) {
         let place = nth * self.flows + index;
         if self.received.len() <= place {
             self.received.resize((nth + 1) * self.flows, 0);
             self.senders.resize((nth + 1) * self.flows, CLOSED);
         }
-        match (side, flow) {
-            (Side::Receiver, Some(flow)) => self.received[place] = flow.received(Side::Receiver),
-            (Side::Receiver, None) => self.received[place] = 0,
-            (Side::Sender, None) => self.senders[place] = CLOSED,
-            (Side::Sender, Some(flow)) => {
+        match side {
+            Side::Receiver => self.received[place] = flow.received(Side::Receiver),
+            Side::Sender if !is_open => self.senders[place] = CLOSED,
+            Side::Sender => {
                 let (sample, stats) = (flow.sender.sample(), flow.sender_counts());
-                // Of a bulk flow that is zero, wherever the other end is.
+                // Of a bulk flow that is zero, wherever the other end is; those of other flows are one process.
                 let lag = flow.workload.lag(now, flow.received(Side::Receiver));
                 self.senders[place] = Noted {
                     is_open: true,

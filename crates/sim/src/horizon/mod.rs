@@ -273,6 +273,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         horizon = horizon.min(look.max(reached.saturating_add(1)));
         let events = self.events_of_all();
         let state = self.ahead_mut();
+        debug_assert!(!watches || state.samples.first == u64::MAX, "a process that pauses takes no samples by itself");
         horizon = horizon.min(state.samples.latest_horizon());
         // At one time samples go behind timers of all that change what they see.
         state.samples.bound = next.map_or(horizon, |(time, _)| horizon.min(time.0));

@@ -11,8 +11,8 @@ pub enum TimerScope {
     Samples,
     /// The same, but it fires at every such interval, and what it does can be left to [`crate::Hosts::note_sample`],
     /// by each process in its turn, and [`crate::Hosts::write_samples`]: no horizon ends at it where nothing else asks
-    /// for that. Its number is above those of all timers that change what samples see, and below those of timers that
-    /// may end the run.
+    /// for that. Links have to be told ([`crate::Network::take_samples`]). Its number is above those of all timers that
+    /// change what samples see; those above it change nothing of that, but may end the run.
     HostSamples(Span),
     /// It may look at everything: the horizon ends at it.
     All,

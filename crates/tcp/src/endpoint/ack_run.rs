@@ -64,8 +64,8 @@ impl Endpoint {
         self.recovery == Recovery::Rack && !self.old_growth
     }
 
-    /// See [`Endpoint::handle_run`]. Without `LINUX` any other recovery than RACK, whose timer is the RTO, and any
-    /// growth: what both have in common is compiled for each, since an ACK looks at nothing that stays as it is.
+    /// See [`Endpoint::handle_run`]. Without `LINUX` any other growth, and any other recovery, whose timer is the RTO:
+    /// what both have in common is compiled for each, since an ACK looks at nothing that stays as it is.
     #[inline]
     pub(super) fn take_acks<const LINUX: bool>(
         &mut self,
