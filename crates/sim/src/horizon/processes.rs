@@ -12,7 +12,7 @@ pub enum TimerScope {
     /// The same, but it fires at every such interval, and what it does can be left to [`crate::Hosts::note_sample`],
     /// by each process in its turn, and [`crate::Hosts::write_samples`]: no horizon ends at it where nothing else asks
     /// for that. Links have to be told ([`crate::Network::take_samples`]). Its number is above those of all timers that
-    /// change what samples see; those above it change nothing of that, but may end the run.
+    /// change what samples see; those above it change nothing of that, but may end the run. Timers of all send nothing.
     HostSamples(Span),
     /// It may look at everything: the horizon ends at it.
     All,

@@ -528,7 +528,11 @@ fn built(((mut links, changes), (drawn, paths), form, times): (DrawnLinks, Drawn
         }
     }
     let (early, timers, looks, samples, work, stop, mut pauses, mut end, series) = times;
-    let series = series.map(|(first, interval)| (first * 1000, interval * 1000));
+    let mut series = series.map(|(first, interval)| (first * 1000, interval * 1000));
+    // Beside a series that processes take in their turns timers of all send nothing.
+    if !early.is_empty() || samples.iter().any(|&(_, sends)| sends) {
+        series = None;
+    }
     if let Some((first, interval)) = series {
         end = end.min(first + MOST_OF_SERIES * interval);
     }
