@@ -17,7 +17,8 @@ from pathlib import Path
 
 from elephan.core import native
 from elephan.record import canonical_json
-from evaluation.performance.specs import ROOT, evenly, jobs_in
+from evaluation.performance.engines import ROOT
+from evaluation.performance.specs import evenly, jobs_in
 
 PAPERS = ROOT / "evaluation" / "papers"
 

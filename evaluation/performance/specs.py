@@ -1,6 +1,6 @@
 """Write the specifications of this repository's simulated runs as files, for the programs that take them.
 
-    python -m evaluation.performance.specs FOLDER                # W1 to W7 of make bench, whole
+    python -m evaluation.performance.specs FOLDER                # W1 to W6 of make bench, whole
     python -m evaluation.performance.specs FOLDER --scenarios 50 # runs of all scenarios, cut to so many ms
 
 Programs: `cargo run --release -p experiment --example bench -- FOLDER/W1.json` times one run, and `--example engines --
@@ -21,8 +21,8 @@ from elephan.errors import ElephanError
 from elephan.record import canonical_json
 from evaluation.performance.__main__ import load_workloads
 from evaluation.performance.dumbbell import run_spec
+from evaluation.performance.engines import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PLACES = ("examples", "evaluation", "tests/determinism")
 """Folders with scenarios."""
 NS_PER_MS = 1_000_000
@@ -49,7 +49,7 @@ def jobs_in(path: Path) -> list[Job]:
     """Return the jobs of a file with a scenario; none where it is something else, or needs files that are not there."""
     try:
         return list(jobs_of(load(path)))
-    except (ElephanError, KeyError):
+    except ElephanError:
         return []
 
 

@@ -217,15 +217,12 @@ impl Environment {
     /// The sampler's timer fired: a row for each link.
     pub fn sample<P: Packet + Routed>(&mut self, now: Time, net: &mut Network<P>) {
         let Some(interval) = self.series_interval else { return };
-        let time_s = now.since(self.begin).as_secs_f64();
-        self.link_series.sample(&[(time_s, now)], &mut net.links_to_sample()[..self.links]);
+        self.write_samples(std::iter::once(now), net);
         net.set_timer(self.sampler_timer(), now + interval);
     }
 
-    /// As [`Environment::sample`] for `count` samples from `first` on, which do not take the sampler's timer.
-    pub fn write_samples<P: Packet + Routed>(&mut self, first: Time, count: usize, net: &mut Network<P>) {
-        let Some(interval) = self.series_interval else { return };
-        let times = std::iter::successors(Some(first), |&at| Some(at + interval)).take(count);
+    /// A row for each link at each of `times`.
+    pub fn write_samples<P: Packet + Routed>(&mut self, times: impl Iterator<Item = Time>, net: &mut Network<P>) {
         let times: Vec<_> = times.map(|at| (at.since(self.begin).as_secs_f64(), at)).collect();
         self.link_series.sample(&times, &mut net.links_to_sample()[..self.links]);
     }

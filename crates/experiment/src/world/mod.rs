@@ -329,6 +329,12 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
     }
 }
 
+/// Flow and end of a host.
+#[inline]
+fn end_of(host: u32) -> (usize, Side) {
+    ((host >> 1) as usize, if host & 1 == 0 { Side::Sender } else { Side::Receiver })
+}
+
 impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
     #[inline]
     fn handle_packet(&mut self, now: Time, host: u32, packet: Packet, net: &mut Network<Packet>) {
@@ -378,8 +384,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
     }
 
     fn handle_packets(&mut self, host: u32, packets: &[(u64, Packet)], net: &mut Network<Packet>) -> usize {
-        let index = (host >> 1) as usize;
-        let side = if host & 1 == 0 { Side::Sender } else { Side::Receiver };
+        let (index, side) = end_of(host);
         let of = &mut self.connections;
         let plain = of.flows.get(index).is_some_and(|flow| match side {
             _ if flow.nodes[side as usize].is_some() => false,
@@ -405,16 +410,14 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
 
     #[inline]
     fn prefetch(&self, host: u32, next: bool) {
-        let index = (host >> 1) as usize;
-        let side = if host & 1 == 0 { Side::Sender } else { Side::Receiver };
+        let (index, side) = end_of(host);
         if index < self.connections.flows.len() {
             self.connections.prefetch(index, side, next);
         }
     }
 
     fn note_sample(&mut self, host: u32, at: Time, nth: usize) {
-        let index = (host >> 1) as usize;
-        let side = if host & 1 == 0 { Side::Sender } else { Side::Receiver };
+        let (index, side) = end_of(host);
         let of = &self.connections;
         if index < of.named {
             self.samples.note(at, (index, side), nth, (&of.flows[index], of.opened[index]));
@@ -425,11 +428,11 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
     fn write_samples(&mut self, first: Time, count: usize, net: &mut Network<Packet>) {
         let Some(interval) = self.series_interval else { return };
         let of = &mut self.connections;
-        let times = std::iter::successors(Some(first), |&at| Some(at + interval)).take(count);
-        for (nth, time) in times.enumerate() {
+        let times = std::iter::successors(Some(first), move |&at| Some(at + interval)).take(count);
+        for (nth, time) in times.clone().enumerate() {
             self.samples.write((time, nth), interval, &mut of.flows[..of.named], &mut self.flow_series);
         }
-        self.environment.write_samples(first, count, net);
+        self.environment.write_samples(times, net);
     }
 
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Packet>) {
