@@ -23,7 +23,7 @@ from tests.web.conftest import Served, Stored
 VIENNA = "/paths/synthetic/vienna"
 GENEVA = "/paths/synthetic/%3Cb%3Egeneva%3C%2Fb%3E"
 JOBS = [f"/backups/synthetic/{name}" for name in ("archive", "images", "volume")]
-WAIT_MS = 15_000
+WAIT_MS = 60_000
 """For what the page shows by itself: the machine runs other tests too."""
 
 EXPECTED = re.compile("status of 40[34]|ERR_INTERNET_DISCONNECTED|Blocked script execution")
