@@ -12,8 +12,8 @@ use units::Time;
 
 /// Packets between one that is handed on and that whose inbox is fetched meanwhile.
 const HANDED_ON_SOON: usize = 24;
-/// Packets that pass a link of one process in one piece: more would be kept for no gain.
-const PIECE: usize = 2048;
+/// Packets that pass a link of one process in one piece: more would be kept for no gain. Tests' bursts are short.
+const PIECE: usize = if cfg!(test) { 3 } else { 2048 };
 /// Inboxes that stay in the cache.
 const NEAR_INBOXES: usize = 128;
 
