@@ -269,10 +269,15 @@ def test_a_window_ends_a_copy_and_the_next_one_goes_on(
 ) -> None:
     big(site)
     site.job()
-    ends_s = time.time() + 1
-    # Hours have minutes, and the test has not. At the first one's rate the copy takes 12 s.
-    first, second = (ends_s, 8_000_000), (math.inf, None)
-    monkeypatch.setattr(running, "open_until", lambda _, now_s: first if now_s < ends_s else second)
+    ends_s = 0.0
+
+    def open_until(_: Any, now_s: float) -> tuple[float, int | None]:
+        """Hours have minutes, and the test has not. At the first one's rate the copy takes 12 s."""
+        nonlocal ends_s
+        ends_s = ends_s or now_s + 1
+        return (ends_s, 8_000_000) if now_s < ends_s else (math.inf, None)
+
+    monkeypatch.setattr(running, "open_until", open_until)
     once(backup)
     (row,) = rows(site)
     ledger = Ledger(str(site.folder / "store.sqlite"), "dr")

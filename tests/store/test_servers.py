@@ -243,7 +243,7 @@ def test_kills_while_a_server_is_away_lose_nothing(running: Server, tmp_path: Pa
                     os.write(pipe, bytes([number]))
 
         pid, pipe = forked(work)
-        # How fast a machine is does not decide how much was done: the kill falls some time after a run was told of.
+        # The kill falls some time after a run was told of, however slow the machine is.
         for _ in range(draw.randint(1, 4)):
             told.update(os.read(pipe, 1))
         time.sleep(draw.uniform(0, 0.3))
