@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,3 +56,34 @@ def test_a_run_stops_when_progress_says_so(cores: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         _native.simulate(spec(2000.0), progress, 0.0, cores)
     assert threading.active_count() == before
+
+
+def digest_and_threads() -> str:
+    """Run on two cores; return a digest of the facts, and the most threads of this process meanwhile."""
+    most = 0
+
+    def progress(now_ns: int, end_ns: int) -> None:
+        nonlocal most
+        most = max(most, len(os.listdir("/proc/self/task")))
+
+    result = _native.simulate(spec(1.0), progress, 0.0, 2)
+    return f"{hashlib.sha256(repr(facts(result)).encode()).hexdigest()} {most}"
+
+
+def test_a_run_goes_on_alone_where_no_thread_can_be_made() -> None:
+    """A stack larger than any address space stands for a machine that has no room for a thread."""
+    code = "from tests.determinism.test_cores import digest_and_threads; print(digest_and_threads())"
+    said = []
+    for setting in ({}, {"RUST_MIN_STACK": str(1 << 50)}):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"} | setting,
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said.append(done.stdout.split())
+    (shared, threads), (alone, single) = said
+    assert shared == alone
+    assert int(threads) == int(single) + 1

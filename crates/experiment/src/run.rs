@@ -11,7 +11,7 @@ use crate::mixed_transport::MixedMaker;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::processes::{earliest_end, packets_on_fastest, plan_horizons, LOOKAHEAD_PACKETS};
-use crate::shared::{divide, run_divided};
+use crate::shared::{divide, run_divided, Divided};
 use crate::summary::{summarize, Outcome};
 use crate::tcp_config::Algorithms;
 use crate::transport::TransportMaker;
@@ -168,8 +168,10 @@ fn simulate_divided<M: TransportMaker>(
         let division = divide(run.spec(), &mut built, workers.get().min(most));
         let is_worthwhile = is_test || is_worth_sharing(run.spec(), &built.0, &built.1);
         if let Some(division) = division.filter(|_| is_worthwhile) {
-            let measured = run_divided(run, &division, built, make, progress)?;
-            return Ok(summarize_measured(run.spec(), measured));
+            match run_divided(run, &division, built, make, progress)? {
+                Divided::Measured(measured) => return Ok(summarize_measured(run.spec(), *measured)),
+                Divided::NoThread(whole) => built = *whole,
+            }
         }
     }
     simulate_built(run.spec(), built, engine, progress)

@@ -23,7 +23,15 @@ use std::thread;
 use units::{Span, Time};
 
 /// A run with its horizons planned, as one thread has built it.
-type Built<M, N> = (World<M, N>, Network<Packet>);
+pub type Built<M, N> = (World<M, N>, Network<Packet>);
+
+/// Outcome of a divided run.
+pub enum Divided<M: TransportMaker> {
+    /// It has been measured.
+    Measured(Box<Measured>),
+    /// Nothing has happened: the machine gave no thread.
+    NoThread(Box<Built<M, BuiltInNode>>),
+}
 
 /// The division of a run among workers.
 pub struct Division {
@@ -72,7 +80,8 @@ pub fn divide<M: TransportMaker, N: Node<M::Transport>>(
     (shards.workers() > 1).then_some(Division { shards, of_flow, of_background })
 }
 
-/// Runs what [`divide`] has divided; `make` makes what makes ends of connections, once for each further thread.
+/// Runs what [`divide`] has divided; `make` makes what makes ends of connections, once for each further thread. Gives
+/// `built` back, as it was, where the machine has no room for as many threads.
 ///
 /// # Errors
 /// As [`crate::simulate`].
@@ -82,7 +91,7 @@ pub fn run_divided<M: TransportMaker>(
     built: Built<M, BuiltInNode>,
     make: impl Fn() -> M + Sync,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<Measured, RunError> {
+) -> Result<Divided<M>, RunError> {
     let team = Arc::new(Team::new(division.shards.workers(), thread::yield_now));
     let joined = |(world, mut net): Built<M, BuiltInNode>, worker| {
         net.join(Arc::clone(&team), worker, division.shards.clone());
@@ -100,16 +109,24 @@ pub fn run_divided<M: TransportMaker>(
     let measured = thread::scope(|scope| {
         let further = &further;
         let team = &*team;
-        // Those that wait go home if a thread cannot be made.
-        let _ending = Ending(team);
-        let threads = (1..team.workers()).map(|worker| scope.spawn(move || Ending(team).after(|| further(worker))));
-        let threads: Vec<_> = threads.collect();
+        let begin =
+            |worker| thread::Builder::new().spawn_scoped(scope, move || Ending(team).after(|| further(worker))).ok();
+        let threads: Vec<_> = (1..team.workers()).map_while(begin).collect();
+        if threads.len() + 1 < team.workers() {
+            // Those that were made wait for the others.
+            team.dissolve();
+            return Err(Box::new(built));
+        }
         let first = Ending(team).after(|| work(run.spec(), joined(built, 0), progress));
         let others = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         let mut all: Vec<_> = others.collect();
         all.insert(0, first);
-        all
+        Ok(all)
     });
+    let measured = match measured {
+        Ok(measured) => measured,
+        Err(built) => return Ok(Divided::NoThread(built)),
+    };
     // The error of one ends the others, which are then stopped.
     let (mut parts, mut error) = (vec![], None);
     for part in measured {
@@ -121,7 +138,7 @@ pub fn run_divided<M: TransportMaker>(
     }
     match error {
         Some(error) => Err(error),
-        None => Ok(division.put_together(parts)),
+        None => Ok(Divided::Measured(Box::new(division.put_together(parts)))),
     }
 }
 
