@@ -35,6 +35,9 @@ pub struct Parts<M, N> {
     pub probes: Vec<Box<dyn Probe>>,
 }
 
+/// A built run: its hosts and its network.
+pub type Built<M, N> = (World<M, N>, Network<Packet>);
+
 /// Builds everything that `run` describes of `parts`, with all first timers set.
 ///
 /// # Errors
@@ -42,7 +45,7 @@ pub struct Parts<M, N> {
 pub fn build<M: TransportMaker, N: Node<M::Transport>>(
     run: ValidSimulation<'_>,
     parts: Parts<M, N>,
-) -> Result<(World<M, N>, Network<Packet>), RunError> {
+) -> Result<Built<M, N>, RunError> {
     let spec = run.spec();
     let Parts { maker, nodes, of_ends, probes } = parts;
     let study = CopyStudy::new(run);

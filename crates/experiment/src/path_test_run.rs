@@ -1,20 +1,18 @@
 //! A run with a path test in it, from spec to outcome.
 
-use crate::build::{build, Parts};
+use crate::build::{build, Built, Parts};
 use crate::built_in_node::built_in_nodes;
 use crate::error::RunError;
 use crate::measure::Progress;
 use crate::mixed_transport::MixedMaker;
 use crate::node::Node;
-use crate::packet::Packet;
 use crate::path_test_ends::{JudgedOutcome, PathTest};
 use crate::path_test_spec::PathTestSpec;
 use crate::tcp_config::Algorithms;
 use crate::transport::TransportMaker;
 use crate::validate::{check_path_test, path_test_takes_longer, ValidRun, ValidSimulation};
-use crate::world::World;
 use path_test::estimate::Estimator;
-use sim::{Network, RouteId};
+use sim::RouteId;
 use spec::RunSpec;
 use std::ops::ControlFlow;
 use units::Time;
@@ -49,7 +47,7 @@ fn run_test<M: TransportMaker, N: Node<M::Transport>>(
     spec: &RunSpec,
     at: &PathTestSpec,
     estimator: Box<dyn Estimator>,
-    (mut world, mut net): (World<M, N>, Network<Packet>),
+    (mut world, mut net): Built<M, N>,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<JudgedOutcome, RunError> {
     let [route, back] = check_path_test(spec, at)?;

@@ -1,6 +1,6 @@
 //! One run from spec to outcome.
 
-use crate::build::{build, Parts};
+use crate::build::{build, Built, Parts};
 use crate::built_in_node::{built_in_nodes, BuiltInNode};
 use crate::constant_traffic;
 use crate::error::RunError;
@@ -157,7 +157,7 @@ pub fn simulate_with<M: TransportMaker, N: Node<M::Transport>>(
 /// [`run_divided`].
 fn simulate_divided<M: TransportMaker>(
     run: ValidSimulation<'_>,
-    mut built: (World<M, BuiltInNode>, Network<Packet>),
+    mut built: Built<M, BuiltInNode>,
     engine: Engine,
     make: impl Fn() -> M + Sync,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
@@ -179,7 +179,7 @@ fn simulate_divided<M: TransportMaker>(
 
 fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
     spec: &RunSpec,
-    (mut world, mut net): (World<M, N>, Network<Packet>),
+    (mut world, mut net): Built<M, N>,
     engine: Engine,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {

@@ -1,7 +1,7 @@
 //! One run by several threads: each builds the whole run and moves its part of it, and what all have measured is put
 //! together.
 
-use crate::build::{build, Parts};
+use crate::build::{build, Built, Parts};
 use crate::built_in_node::{built_in_nodes, BuiltInNode};
 use crate::counters::MeasuredRun;
 use crate::error::RunError;
@@ -13,17 +13,13 @@ use crate::processes::{earliest_end, plan_horizons};
 use crate::series::{FlowSeries, LinkSeries};
 use crate::transport::TransportMaker;
 use crate::validate::ValidSimulation;
-use crate::world::World;
-use sim::{Network, Shards, Team};
+use sim::{Shards, Team};
 use spec::{ActionSpec, RunSpec, TransportSpec, WhenSpec};
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 use units::{Span, Time};
-
-/// A run with its horizons planned, as one thread has built it.
-pub type Built<M, N> = (World<M, N>, Network<Packet>);
 
 /// Outcome of a divided run.
 pub enum Divided<M: TransportMaker> {
@@ -80,8 +76,8 @@ pub fn divide<M: TransportMaker, N: Node<M::Transport>>(
     (shards.workers() > 1).then_some(Division { shards, of_flow, of_background })
 }
 
-/// Runs what [`divide`] has divided; `make` makes what makes ends of connections, once for each further thread. Gives
-/// `built` back, as it was, where the machine has no room for as many threads.
+/// Runs what [`divide`] has divided, with its horizons planned; `make` makes what makes ends of connections, once for
+/// each further thread. Gives `built` back, as it was, where the machine has no room for as many threads.
 ///
 /// # Errors
 /// As [`crate::simulate`].
