@@ -77,7 +77,7 @@ def test_a_run_goes_on_alone_where_no_thread_can_be_made() -> None:
     for setting in ({}, {"RUST_MIN_STACK": str(1 << 50)}):
         done = subprocess.run(
             [sys.executable, "-c", code],
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"} | setting,
+            env=os.environ | setting,
             cwd=Path(__file__).parents[2],
             capture_output=True,
             text=True,
