@@ -2,18 +2,20 @@
 //!
 //! As many entries as there are holes, whatever the window.
 
-use std::collections::BTreeMap;
-use std::ops::Bound::{Excluded, Unbounded};
+use std::collections::VecDeque;
+use units::growth::{fit, reserve};
 
 /// A set of half-open ranges that neither overlap nor touch.
 ///
-/// The highest one, where nearly all happens, is kept apart: with one hole there is no tree at all.
+/// The highest one, where nearly all happens, is kept apart: with one hole there is no list at all. The others begin
+/// and end where a queue is cheap: new ones come at its end, and holes are filled from its beginning on. Only where
+/// retransmissions are lost again does something happen further inside, one place further for each of these.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct RangeSet {
     top: Option<(u64, u64)>,
-    /// All but the highest: start to end.
-    lower: BTreeMap<u64, u64>,
+    /// All but the highest, ascending.
+    lower: VecDeque<(u64, u64)>,
 }
 
 impl RangeSet {
@@ -32,10 +34,13 @@ impl RangeSet {
     /// The lowest range.
     #[inline]
     pub fn first(&self) -> Option<(u64, u64)> {
-        if self.lower.is_empty() {
-            return self.top;
-        }
-        self.lower.first_key_value().map(|(&start, &end)| (start, end))
+        self.lower.front().copied().or(self.top)
+    }
+
+    /// Number of the lower ranges that begin at or below `start`.
+    #[inline]
+    fn count_begun(&self, start: u64) -> usize {
+        self.lower.partition_point(|range| range.0 <= start)
     }
 
     /// The range that covers all of `start..end`.
@@ -43,7 +48,7 @@ impl RangeSet {
     pub fn covering(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let (s, e) = match self.top {
             Some(top) if top.0 <= start => top,
-            _ => self.lower.range(..=start).next_back().map(|(&s, &e)| (s, e))?,
+            _ => self.lower[self.count_begun(start).checked_sub(1)?],
         };
         (e >= end).then_some((s, e))
     }
@@ -62,8 +67,9 @@ impl RangeSet {
                 *top
             }
             _ => {
-                if let Some((s, e)) = self.top.replace((start, end)) {
-                    self.lower.insert(s, e);
+                if let Some(second) = self.top.replace((start, end)) {
+                    reserve(&mut self.lower, 1);
+                    self.lower.push_back(second);
                 }
                 fresh.push((start, end));
                 (start, end)
@@ -74,46 +80,52 @@ impl RangeSet {
     /// The same, where it begins below the highest range.
     fn insert_lower(&mut self, start: u64, end: u64, fresh: &mut Vec<(u64, u64)>) -> (u64, u64) {
         let (mut low, mut high, mut cursor) = (start, end, start);
-        if let Some((&s, &e)) = self.lower.range(..=start).next_back() {
+        // Those from `first` to `last` become a part of it.
+        let mut first = self.count_begun(start);
+        let mut last = first;
+        if let Some(before) = first.checked_sub(1) {
+            let (s, e) = self.lower[before];
             if e >= end {
                 return (s, e);
             }
             if e >= start {
-                low = s;
-                cursor = e;
+                (low, cursor, first) = (s, e, before);
             }
         }
-        while let Some((&s, &e)) = self.lower.range((Excluded(start), Unbounded)).next() {
-            if s > end {
-                break;
-            }
+        let mut take = |(s, e): (u64, u64)| {
             if s > cursor {
                 fresh.push((cursor, s));
             }
             cursor = cursor.max(e);
             high = high.max(e);
-            self.lower.remove(&s);
+        };
+        while let Some(&range) = self.lower.get(last).filter(|range| range.0 <= end) {
+            take(range);
+            last += 1;
         }
-        if let Some((s, e)) = self.top.filter(|top| top.0 <= end) {
-            if s > cursor {
-                fresh.push((cursor, s));
-            }
-            cursor = cursor.max(e);
-            high = high.max(e);
-            self.lower.remove(&low);
-            self.top = Some((low, high));
-        } else {
-            self.lower.insert(low, high);
-        }
+        let reached = self.top.filter(|top| top.0 <= end);
+        reached.into_iter().for_each(&mut take);
         if cursor < end {
             fresh.push((cursor, end));
+        }
+        if reached.is_some() {
+            self.lower.drain(first..last);
+            self.top = Some((low, high));
+        } else if first < last {
+            self.lower[first] = (low, high);
+            self.lower.drain(first + 1..last);
+        } else {
+            reserve(&mut self.lower, 1);
+            self.lower.insert(first, (low, high));
         }
         (low, high)
     }
 
     fn remove_first(&mut self) {
-        if self.lower.pop_first().is_none() {
+        if self.lower.pop_front().is_none() {
             self.top = None;
+        } else {
+            fit(&mut self.lower);
         }
     }
 
@@ -128,18 +140,13 @@ impl RangeSet {
     /// Forgets everything below `point`.
     #[inline]
     pub fn remove_below(&mut self, point: u64) {
-        while let Some((start, end)) = self.first() {
-            if start >= point {
-                break;
+        while let Some((_, end)) = self.first().filter(|first| first.0 < point) {
+            if end <= point {
+                self.remove_first();
+                continue;
             }
-            let highest = self.lower.is_empty();
-            self.remove_first();
-            if end > point {
-                if highest {
-                    self.top = Some((point, end));
-                } else {
-                    self.lower.insert(point, end);
-                }
+            if let Some(first) = self.lower.front_mut().or(self.top.as_mut()) {
+                first.0 = point;
             }
         }
     }
