@@ -73,6 +73,19 @@ impl Line {
         self.free_at = base.saturating_add(self.last.whole + u64::from(short));
         self.free_at
     }
+
+    /// Ns from when a packet of [`Line::last_bytes`] comes to a free line to when its last bit has left.
+    #[inline]
+    pub fn free_ns(&self) -> u64 {
+        self.last.whole.saturating_add(u64::from(self.last.part > 0))
+    }
+
+    /// Packets of [`Line::last_bytes`] have all found the line free, the last one at `at`.
+    #[inline]
+    pub fn send_free(&mut self, at: u64) {
+        self.free_at = 0;
+        self.send(at);
+    }
 }
 
 /// Times of other sizes than the last.
