@@ -24,6 +24,7 @@
 
 mod admission;
 mod batched;
+mod calm;
 mod codel;
 mod config;
 mod counters;

@@ -6,6 +6,7 @@
 //! at which they are read: each packet that somebody may still see on its way leaves a 16-byte record until then.
 
 use crate::admission::Admission;
+use crate::calm::Calm;
 use crate::config::{LinkConfig, QueueConfig};
 use crate::counters::{DropReason, Stats};
 use crate::loss::Loss;
@@ -218,49 +219,36 @@ impl<P: Packet> PrecomputedLink<P> {
         self.transmitter.put(line);
     }
 
-    /// The common case, for as many of `packets` as it holds: packets of one size that are not lost and find a queue
-    /// that is neither full nor longer than ever before. Returns how many; their times are those at the far end. With
-    /// `MARKS` they may be there later than `now`.
-    ///
-    /// The same steps as [`PrecomputedLink::pass`] takes, in registers and without a branch that nobody can foresee.
+    /// The common case ([`Calm`]), for as many of `packets` as it holds. Returns how many; their times are those at the
+    /// far end. With `MARKS` they may be there later than `now`.
     #[inline]
     fn pass_calmly<const MARKS: bool>(&mut self, line: &mut Line, now: u64, packets: &mut [(u64, P)]) -> usize {
         let Some(&(first, _)) = packets.first() else { return 0 };
         if first < self.mixed_until {
             return 0;
         }
-        let (bytes, delay, calm_ns) = (line.last_bytes(), self.delay, self.calm_ns);
-        let most = packets.len().min(usize::try_from(self.loss.certain(bytes)).unwrap_or(usize::MAX));
-        let packets = &mut packets[..most];
-        let flow = self.loss.flow();
+        let (bytes, delay) = (line.last_bytes(), self.delay);
         let [next_sample, next_delivered] = self.next_samples;
         let latest = if MARKS { next_delivered } else { next_delivered.min(now) };
+        let Some(latest) = latest.checked_sub(delay) else { return 0 };
+        let calm = Calm { bytes, next_sample, latest, longest_wait: self.calm_ns, flow: self.loss.flow(), delay };
         if first >= line.free_at() && first <= next_sample {
             self.waiting.clear();
         }
-        let mut count = if MARKS { 0 } else { pass_free(line, delay, next_sample, latest, flow, packets) };
+        let certain = usize::try_from(self.loss.certain(bytes)).unwrap_or(usize::MAX);
+        let most = packets.len().min(certain);
+        let packets = &mut packets[..most];
+        let free = if MARKS { 0 } else { calm.pass_free(line, packets) };
         let mut writer = self.waiting.writer();
-        let mut current = *line;
-        for (at, packet) in &mut packets[count..] {
-            let mut next = current;
-            let free_at = current.free_at();
-            let waits = *at < free_at;
-            let arrives = next.send(*at).saturating_add(delay);
-            let other = packet.bytes() != bytes || flow.is_some_and(|flow| packet.flow_hash() != flow);
-            let seen = *at > next_sample || arrives > latest;
-            if other || seen || (waits && (free_at - *at > calm_ns || writer.is_full())) {
-                break;
-            }
-            writer.push_if(waits, free_at, bytes);
-            if MARKS {
-                let depart = next.free_at();
-                self.marks.push(depart, (), PacketMark::new(bytes, depart - *at), false);
-            }
-            current = next;
-            *at = arrives;
-            count += 1;
+        let most = packets.len().min(free + writer.room());
+        let packets = &mut packets[..most];
+        let mut count = free;
+        if MARKS {
+            let mark = |depart, after| self.marks.push(depart, (), PacketMark::new(bytes, after), false);
+            count += calm.pass_any(line, &mut writer, &mut packets[count..], mark);
+        } else {
+            count += calm.pass_any(line, &mut writer, &mut packets[count..], |_, _| ());
         }
-        *line = current;
         let last = writer.last();
         self.waiting.put(last);
         self.loss.pass_certain(bytes, count as u64);
@@ -577,36 +565,6 @@ impl<P: Packet> PrecomputedLink<P> {
         self.deferred.max_queue.push_back((at, self.max_queue.0, self.max_queue.1));
         self.deferred.settle(now, &mut self.stats);
     }
-}
-
-/// As [`PrecomputedLink::pass_calmly`], for as many of `packets` as find the line free: each takes the same time. Of this
-/// kind is nearly all that comes from a slower line.
-#[inline(always)]
-fn pass_free<P: Packet>(
-    line: &mut Line,
-    delay: u64,
-    next_sample: u64,
-    latest: u64,
-    flow: Option<u64>,
-    packets: &mut [(u64, P)],
-) -> usize {
-    let (bytes, sending) = (line.last_bytes(), line.free_ns());
-    let Some(bound) = latest.checked_sub(sending.saturating_add(delay)) else { return 0 };
-    let bound = bound.min(next_sample);
-    let (mut free_at, mut count) = (line.free_at(), 0);
-    for (at, packet) in packets.iter_mut() {
-        let other = packet.bytes() != bytes || flow.is_some_and(|flow| packet.flow_hash() != flow);
-        if *at < free_at || *at > bound || other {
-            break;
-        }
-        free_at = *at + sending;
-        *at = free_at + delay;
-        count += 1;
-    }
-    if count > 0 {
-        line.send_free(free_at - sending);
-    }
-    count
 }
 
 impl DeferredStats {

@@ -29,12 +29,13 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Packets for which there is room.
     #[inline(always)]
-    pub fn is_full(&self) -> bool {
-        self.last.end >= self.full
+    pub fn room(&self) -> usize {
+        self.full.saturating_sub(self.last.end)
     }
 
-    /// One more, of `bytes`, that starts at `start`, if `waits`, which a full ring does not allow; written so that it
+    /// One more, of `bytes`, that starts at `start`, if `waits`, for which there has to be room; written so that it
     /// compiles to no branch.
     #[inline(always)]
     pub fn push_if(&mut self, waits: bool, start: u64, bytes: u32) {
@@ -85,7 +86,7 @@ impl Waiting {
     /// One more comes at `now`, of `bytes`, that starts at `start`, behind all others.
     #[inline]
     pub fn push(&mut self, now: u64, start: u64, bytes: u32) {
-        if self.writer().is_full() {
+        if self.writer().room() == 0 {
             self.make_room(now);
         }
         let mut writer = self.writer();
