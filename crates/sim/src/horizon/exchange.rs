@@ -150,7 +150,7 @@ impl<P: Packet + Routed + Train> Network<P> {
 
     fn receive_all(&mut self, packets: &mut Vec<(u64, P)>) {
         for index in 0..packets.len() {
-            self.prefetch_soon(packets, index);
+            self.ahead().prefetch_soon(packets, index);
             let (at, packet) = packets[index];
             self.receive(at, packet);
         }
@@ -172,7 +172,8 @@ impl<P: Packet + Routed + Train> Network<P> {
     /// `packet` comes to a host, or to its last link, at `at`.
     #[inline]
     fn receive(&mut self, at: u64, packet: P) {
-        if self.leave_to_last(at, packet) {
+        let end = self.horizon.0;
+        if self.ahead_mut().leave_to_last(end, at, packet) {
             return;
         }
         let Hop::Host(host) = self.routes.at(packet.hop() + 1) else { unreachable!("a packet is for a host") };

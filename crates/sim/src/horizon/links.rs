@@ -3,7 +3,7 @@
 use super::arrival::Arrival;
 use super::plan::{Next, Place, NONE};
 use super::sent::{Burst, Departures};
-use super::state::{count_event, PLANNED};
+use super::state::{count_event, Horizons, PLANNED};
 use crate::network::{Network, SendError};
 use crate::routes::{Hop, Routed, Train};
 use link::{prefetch, prefetch_behind, Link, Packet, PrecomputedLink};
@@ -205,7 +205,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         let mut tokens = std::mem::take(&mut state.sent.tokens);
         let mut events = 0;
         let is_selected = state.plan.is_selected[link as usize];
-        for arrival in arrivals.list.drain(..count) {
+        tokens.extend(arrivals.list.drain(..count).map(|arrival| {
             let Arrival { at, mut packet, .. } = arrival;
             if arrival.is_from_link() {
                 packet.advance();
@@ -214,8 +214,8 @@ impl<P: Packet + Routed + Train> Network<P> {
                 }
                 count_event(&mut events, &mut state.later_events, at, horizon);
             }
-            tokens.push((at, packet));
-        }
+            (at, packet)
+        }));
         self.events += events;
         if state.plan.is_careful[link as usize] {
             for (at, packet) in tokens.drain(..) {
@@ -232,14 +232,14 @@ impl<P: Packet + Routed + Train> Network<P> {
                 self.hand_on_all(link, &mut tokens);
             }
             let is_shared = self.ahead().part.is_some();
-            let are_far = self.ahead().inboxes.len() > NEAR_INBOXES && !is_shared;
-            for index in 0..tokens.len() {
-                if are_far {
-                    self.prefetch_soon(&tokens, index);
+            let mut index = 0;
+            loop {
+                if !is_shared {
+                    index = self.leave_all_to_last(&tokens, index);
                 }
-                let (at, packet) = tokens[index];
-                let is_left = if is_shared { self.keep(at, packet) } else { self.leave_to_last(at, packet) };
-                if !is_left && self.hand_on(link, at, packet).is_err() {
+                let Some(&(at, packet)) = tokens.get(index) else { break };
+                index += 1;
+                if !(is_shared && self.keep(at, packet)) && self.hand_on(link, at, packet).is_err() {
                     unreachable!("links behind link {link} drop nothing");
                 }
             }
@@ -257,51 +257,20 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
     }
 
-    /// Fetches the inboxes to which those of `tokens` go that are soon behind `index`.
-    #[inline]
-    pub(super) fn prefetch_soon(&self, tokens: &[(u64, P)], index: usize) {
-        if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON) {
-            self.prefetch_inbox(soon, false);
-        }
-        if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON / 2) {
-            self.prefetch_inbox(soon, true);
-        }
-    }
-
-    /// Fetches the inbox to which `packet` is handed on soon, or, with `next`, its place there.
-    #[inline]
-    fn prefetch_inbox(&self, packet: &P, next: bool) {
-        let state = self.ahead();
-        let inbox = match state.plan.lasts[packet.hop() as usize + 1] {
-            NONE => return,
-            inbox => inbox,
-        };
-        let inbox = &state.inboxes[inbox as usize];
-        if !next {
-            prefetch(inbox, 1);
-        } else if let Some(latest) = inbox.queue.back() {
-            prefetch_behind(latest, 1);
-        }
-    }
-
-    /// Leaves `packet`, which comes to its next link at `at`, to the turn of its host, if that link is a last one.
-    #[inline]
-    pub(super) fn leave_to_last(&mut self, at: u64, mut packet: P) -> bool {
+    /// Leaves those of `tokens` from `index` on to the turns of their hosts whose next link is a last one; returns the
+    /// place of the first of another kind.
+    fn leave_all_to_last(&mut self, tokens: &[(u64, P)], index: usize) -> usize {
         let end = self.horizon.0;
         let state = self.ahead_mut();
-        let inbox = state.plan.lasts[packet.hop() as usize + 1];
-        if inbox == NONE || at > end {
-            return false;
-        }
-        packet.advance();
-        let of_it = &mut state.inboxes[inbox as usize];
-        reserve(&mut of_it.queue, 1);
-        of_it.queue.push_back((at, packet));
-        of_it.before += 1;
-        if of_it.before == 1 {
-            state.activate(state.of_inbox[inbox as usize]);
-        }
-        true
+        let are_far = state.inboxes.len() > NEAR_INBOXES;
+        let mut others = (index..tokens.len()).filter(|&index| {
+            if are_far {
+                state.prefetch_soon(tokens, index);
+            }
+            let (at, packet) = tokens[index];
+            !state.leave_to_last(end, at, packet)
+        });
+        others.next().unwrap_or(tokens.len())
     }
 
     /// `packet` is at the end of `link` at `at`.
@@ -344,6 +313,53 @@ impl<P: Packet + Routed + Train> Network<P> {
                 Hop::Redirect(_) => unreachable!("a redirect leads to a link or a host"),
             }
         }
+    }
+}
+
+impl<P: Packet + Routed> Horizons<P> {
+    /// Fetches the inboxes to which those of `tokens` go that are soon behind `index`.
+    #[inline]
+    pub(super) fn prefetch_soon(&self, tokens: &[(u64, P)], index: usize) {
+        if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON) {
+            self.prefetch_inbox(soon, false);
+        }
+        if let Some((_, soon)) = tokens.get(index + HANDED_ON_SOON / 2) {
+            self.prefetch_inbox(soon, true);
+        }
+    }
+
+    /// Fetches the inbox to which `packet` is handed on soon, or, with `next`, its place there.
+    #[inline]
+    fn prefetch_inbox(&self, packet: &P, next: bool) {
+        let inbox = match self.plan.lasts[packet.hop() as usize + 1] {
+            NONE => return,
+            inbox => inbox,
+        };
+        let inbox = &self.inboxes[inbox as usize];
+        if !next {
+            prefetch(inbox, 1);
+        } else if let Some(latest) = inbox.queue.back() {
+            prefetch_behind(latest, 1);
+        }
+    }
+
+    /// Leaves `packet`, which comes to its next link at `at`, to the turn of its host, if that link is a last one and
+    /// the run does not `end` before.
+    #[inline(always)]
+    pub(super) fn leave_to_last(&mut self, end: u64, at: u64, mut packet: P) -> bool {
+        let inbox = self.plan.lasts[packet.hop() as usize + 1];
+        if inbox == NONE || at > end {
+            return false;
+        }
+        packet.advance();
+        let of_it = &mut self.inboxes[inbox as usize];
+        reserve(&mut of_it.queue, 1);
+        of_it.queue.push_back((at, packet));
+        of_it.before += 1;
+        if of_it.before == 1 {
+            self.activate(self.of_inbox[inbox as usize]);
+        }
+        true
     }
 }
 
