@@ -28,6 +28,19 @@ impl<P> Arrivals<P> {
         self.list.push(arrival);
     }
 
+    /// As [`Arrivals::push`] of all `arrivals`, which are in order.
+    #[inline]
+    pub fn push_run(&mut self, arrivals: impl Iterator<Item = Arrival<P>>) {
+        let first = self.list.len();
+        self.list.extend(arrivals);
+        let run = &self.list[first..];
+        debug_assert!(run.is_sorted_by_key(Arrival::key), "packets leave a link in order");
+        if let (Some(first), Some(last)) = (run.first(), run.last()) {
+            self.is_sorted &= first.key() >= self.last;
+            self.last = last.key();
+        }
+    }
+
     /// Puts all into `list`, which is empty.
     pub fn hand_over(&mut self, list: &mut Vec<Arrival<P>>) {
         debug_assert!(list.is_empty(), "what was handed over before is taken");

@@ -111,8 +111,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                     let count = tokens.len();
                     let queue = &mut state.inboxes[inbox as usize].queue;
                     reserve(queue, count);
-                    // Not by `extend`, which would make room for one more.
-                    tokens.drain(..).for_each(|(at, packet)| queue.push_back((at, after(packet, steps))));
+                    queue.extend(tokens.drain(..).map(|(at, packet)| (at, after(packet, steps))));
                     state.note_ties(link, inbox, count);
                     state.activate(state.of_inbox[inbox as usize]);
                     return;
@@ -120,9 +119,8 @@ impl<P: Packet + Routed + Train> Network<P> {
                 Next::Link(next) if state.plan.places[next as usize] == Place::Merged => {
                     let order = (*early + link, 0);
                     let arrivals = &mut state.arrivals[next as usize];
-                    for (at, packet) in tokens.drain(..) {
-                        arrivals.push(Arrival::delivered(at, order, after(packet, steps)));
-                    }
+                    let arrival = |(at, packet)| Arrival::delivered(at, order, after(packet, steps));
+                    arrivals.push_run(tokens.drain(..).map(arrival));
                     return;
                 }
                 Next::Link(next) if last <= end => {
