@@ -9,6 +9,7 @@ mod data_run;
 mod fast_path;
 mod getters;
 mod handshake;
+mod held_run;
 #[cfg(debug_assertions)]
 mod invariants;
 mod output;
@@ -394,7 +395,7 @@ impl Endpoint {
     }
 
     /// Takes segments that arrive, in the order of time, as far as they are the common case: ACKs at an end that only
-    /// sends, or full segments at one that only receives, in order, without loss. Returns how many it took.
+    /// sends, or full segments at one that only receives, in order or behind a hole. Returns how many it took.
     ///
     /// Equals [`Endpoint::handle_segment`] for each and then [`Endpoint::poll_train`] without a limit until there is no
     /// more, at less cost: `output` gets the time, the first segment and the number of each train. It stops before a
@@ -410,6 +411,8 @@ impl Endpoint {
             }
         } else if self.may_take_data() {
             self.take_data(until, arrivals, output)
+        } else if self.may_take_held() {
+            self.take_held(until, arrivals, output)
         } else {
             0
         };
