@@ -1,7 +1,8 @@
 //! A run of segments behind a hole, each of which is acknowledged at once: nearly all the work of a receiver while the
 //! sender repairs losses.
 //!
-//! The same steps in the same order as in `receive`, `receiver` and `output`. A test compares with one call per segment.
+//! The same steps in the same order as in `receive`, `receiver` and `output`. A test compares with one call per
+//! segment.
 
 use super::{Arrival, Endpoint, Output, Phase};
 use crate::config::Recovery;
