@@ -242,13 +242,12 @@ impl<P: Packet> PrecomputedLink<P> {
         let mut writer = self.waiting.writer();
         let most = packets.len().min(free + writer.room());
         let packets = &mut packets[..most];
-        let mut count = free;
-        if MARKS {
-            let mark = |depart, after| self.marks.push(depart, (), PacketMark::new(bytes, after), false);
-            count += calm.pass_any(line, &mut writer, &mut packets[count..], mark);
-        } else {
-            count += calm.pass_any(line, &mut writer, &mut packets[count..], |_, _| ());
-        }
+        let mark = |depart, after| {
+            if MARKS {
+                self.marks.push(depart, (), PacketMark::new(bytes, after), false);
+            }
+        };
+        let count = free + calm.pass_any(line, &mut writer, &mut packets[free..], mark);
         let last = writer.last();
         self.waiting.put(last);
         self.loss.pass_certain(bytes, count as u64);

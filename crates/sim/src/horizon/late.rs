@@ -108,9 +108,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             Next::Link(next) if state.plan.places[next as usize] == Place::Merged => {
                 let cause = self.early + link;
                 let arrivals = &mut self.ahead_mut().arrivals[next as usize];
-                for (at, packet) in tokens.drain(..) {
-                    arrivals.push(Arrival::delivered(at, (cause, 0), packet));
-                }
+                arrivals.push_run(tokens.drain(..).map(|(at, packet)| Arrival::delivered(at, (cause, 0), packet)));
             }
             Next::Link(next) => {
                 for (at, packet) in tokens.iter_mut() {

@@ -11,10 +11,10 @@ use crate::segment::{flags, Segment};
 use units::Time;
 
 impl Endpoint {
-    /// Returns whether data may be taken by [`Endpoint::take_data`]: this end sends nothing, misses nothing, and offers
-    /// the same window whatever comes.
+    /// Returns whether this end only receives: it sends nothing, owes no answer at once, and offers the same window
+    /// whatever comes.
     #[inline]
-    pub(super) fn may_take_data(&self) -> bool {
+    pub(super) fn only_receives(&self) -> bool {
         #[cfg(test)]
         if self.slow_path_only {
             return false;
@@ -24,15 +24,23 @@ impl Endpoint {
             && self.una == self.nxt
             && self.nxt == self.write_seq
             && !self.fin_queued
-            && !(rx.ack_now | rx.ack_first | rx.manual | rx.autotuning)
+            && !(rx.ack_now | rx.ack_first | rx.autotuning)
             && rx.quick == 0
             && rx.compressed == 0
-            && !rx.has_sacks()
-            && rx.ofo.is_empty()
-            && rx.ato_ns != 0
-            && rx.rcv_mss <= rx.advmss.max(MSS_MIN)
             && rx.offer() == rx.wnd
             && self.cc.sock().ecn_flags & ecn::OK == 0
+    }
+
+    /// Returns whether data may be taken by [`Endpoint::take_data`]: this end only receives, and misses nothing.
+    #[inline]
+    pub(super) fn may_take_data(&self) -> bool {
+        let rx = &self.rx;
+        rx.ofo.is_empty()
+            && self.only_receives()
+            && !rx.manual
+            && !rx.has_sacks()
+            && rx.ato_ns != 0
+            && rx.rcv_mss <= rx.advmss.max(MSS_MIN)
     }
 
     /// See [`Endpoint::handle_run`].

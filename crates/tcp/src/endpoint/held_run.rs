@@ -4,37 +4,25 @@
 //! The same steps in the same order as in `receive`, `receiver` and `output`. A test compares with one call per
 //! segment.
 
-use super::{Arrival, Endpoint, Output, Phase};
+use super::{Arrival, Endpoint, Output};
 use crate::config::Recovery;
-use crate::consts::ecn;
 use crate::segment::{flags, Segment};
 use units::Time;
 
 impl Endpoint {
-    /// Returns whether segments behind a hole may be taken by [`Endpoint::take_held`]: this end sends nothing, owes
-    /// nothing, and offers the same window whatever comes.
+    /// Returns whether segments behind a hole may be taken by [`Endpoint::take_held`]: this end only receives, and
+    /// owes nothing.
     #[inline]
     pub(super) fn may_take_held(&self) -> bool {
-        #[cfg(test)]
-        if self.slow_path_only {
-            return false;
-        }
         let rx = &self.rx;
         !rx.ofo.is_empty()
-            && self.phase == Phase::Open
-            && self.una == self.nxt
-            && self.nxt == self.write_seq
-            && !self.fin_queued
-            && !(rx.ack_now | rx.ack_first | rx.ack_scheduled | rx.autotuning)
-            && rx.quick == 0
-            && rx.compressed == 0
+            && self.only_receives()
+            && !rx.ack_scheduled
             && !(rx.sack_compression && self.recovery == Recovery::Rack)
             && rx.dsack.is_none()
             && rx.fin_at.is_none()
             && rx.wup == rx.nxt
-            && rx.offer() == rx.wnd
             && !self.is_reno()
-            && self.cc.sock().ecn_flags & ecn::OK == 0
     }
 
     /// See [`Endpoint::handle_run`].
