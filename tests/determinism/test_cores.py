@@ -59,14 +59,17 @@ def test_a_run_stops_when_progress_says_so(cores: int) -> None:
 
 
 def digest_and_threads() -> str:
-    """Run on two cores; return a digest of the facts, and the most threads of this process meanwhile."""
+    """Run on two cores; return a digest of the facts, and the most threads of this process meanwhile.
+
+    Progress is first reported after about a second of the three. A last report alone may find the other thread gone.
+    """
     most = 0
 
     def progress(now_ns: int, end_ns: int) -> None:
         nonlocal most
         most = max(most, len(os.listdir("/proc/self/task")))
 
-    result = _native.simulate(spec(1.0), progress, 0.0, 2)
+    result = _native.simulate(spec(3.0), progress, 0.0, 2)
     return f"{hashlib.sha256(repr(facts(result)).encode()).hexdigest()} {most}"
 
 

@@ -15,10 +15,10 @@ impl Endpoint {
     #[inline]
     pub(super) fn may_take_held(&self) -> bool {
         let rx = &self.rx;
+        let holds_acks_back = rx.ack_scheduled || rx.sack_compression && self.recovery == Recovery::Rack;
         !rx.ofo.is_empty()
             && self.only_receives()
-            && !rx.ack_scheduled
-            && !(rx.sack_compression && self.recovery == Recovery::Rack)
+            && !holds_acks_back
             && rx.dsack.is_none()
             && rx.fin_at.is_none()
             && rx.wup == rx.nxt
