@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -26,6 +29,9 @@ CPU_RESOLUTION_S = 1e-3
 """The scheduler's accounts are brought up to date at its ticks; a run shorter than one may have used none."""
 FULL_SHARE = 0.5
 """A peer's window counts as full from half a bandwidth-delay product on: where a loss may leave it."""
+
+OVERRUN = 3
+"""A peer may use its CPU time so many times over before it tells how far it is; then it is ended."""
 
 
 class Unavailable(Exception):
@@ -205,9 +211,14 @@ def ns3_command(program: Path, bell: Dumbbell, mark_s: float) -> list[str]:
 
 
 def marks_of(command: list[str], budget_s: float) -> Iterator[dict[str, Any]]:
-    """Yield a peer's progress lines until it ends or has used its CPU time, when it is ended."""
+    """Yield a peer's progress lines until it ends or has used its CPU time, when it is ended.
+
+    It is also ended between two lines, when it has used that time OVERRUN times.
+    """
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
+        most_s = math.ceil(OVERRUN * budget_s)
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (most_s, most_s + 1))
         ended = False
         for line in process.stdout:
             if not line.startswith("{"):
@@ -219,13 +230,23 @@ def marks_of(command: list[str], budget_s: float) -> Iterator[dict[str, Any]]:
                 process.terminate()
                 break
         status = process.wait()
-        if status != 0 and not ended:
+        if status not in (0, -signal.SIGXCPU) and not ended:
             raise RuntimeError(f"{command[0]}: status {status}: {process.stderr.read().strip()[-500:]}")
 
 
 def run_peer(engine: str, command: list[str], workload: str, bell: Dumbbell, budget_s: float) -> Result:
     """Measure a peer's rate from the time at which its window is full; if the time is too short for that, note it."""
     marks = list(marks_of(command, budget_s))
+    if len(marks) < 2:
+        return Result(
+            engine=engine,
+            workload=workload,
+            simulated_s=0.0,
+            delivered_packets=0,
+            cpu_s=0.0,
+            packets_per_cpu_s=0.0,
+            note=f"told nothing within {OVERRUN * budget_s:g} s of CPU time",
+        )
     last = marks[-1]
     full_packets = FULL_SHARE * bell.product_packets / bell.flows
     filled = [mark for mark in marks[:-1] if mark["cwnd_packets"] >= full_packets]

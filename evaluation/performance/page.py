@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from evaluation.markdown import filled, table
@@ -56,6 +57,13 @@ machine moves both; their ratio stays.
 that of the same hosts and links with an almost empty window, per packet in flight; *in flight*: most packets
 outstanding at a time.
 
+## On other days
+
+{history}
+
+Each row is a run of `make bench`: the rate of the skeleton, which tells how fast the machine was, and elephan's as a
+share of it. Days differ in the machine as well as in elephan: only neighbours on one processor tell of elephan alone.
+
 ## Workloads
 
 Packets of 1500 bytes, drop-tail queue of one bandwidth-delay product, SACK, delayed ACKs, timestamps, three hops each
@@ -70,13 +78,14 @@ minutes. Sessions (W6) read and write: their data packets of both directions cou
 
 def write_page(history: Path) -> None:
     """Rewrite docs/results/performance.md from the last line of the history."""
-    lines = history.read_text(encoding="utf-8").splitlines()
+    lines = [json.loads(line) for line in history.read_text(encoding="utf-8").splitlines()]
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(filled(page(json.loads(lines[-1]))), encoding="utf-8")
+    PAGE.write_text(filled(page(lines)), encoding="utf-8")
 
 
-def page(line: dict[str, Any]) -> str:
-    """Return the page for one line of the history."""
+def page(lines: Sequence[dict[str, Any]]) -> str:
+    """Return the page for the last line of the history, with the speed on the days of the others."""
+    line = lines[-1]
     workloads = line["workloads"]
     return TEMPLATE.format(
         date=line["date"][:10],
@@ -90,6 +99,7 @@ def page(line: dict[str, Any]) -> str:
         goals=goals_text(workloads),
         rates=rates_table(workloads),
         costs=costs_table(workloads),
+        history=history_table(lines),
         workloads="\n".join(f"- **{entry['name']}**: {entry['what']}." for entry in workloads),
     )
 
@@ -194,6 +204,24 @@ def costs_table(workloads: list[dict[str, Any]]) -> str:
     return table(["", "over real time", "two cores", "series", "memory", "packets in flight", "peak"], rows)
 
 
+def history_table(lines: Sequence[dict[str, Any]]) -> str:
+    """The skeleton's rate and elephan's share of it in each run."""
+    names = [name for name in SKELETON_GOALS if any(find(line, name) for line in lines)]
+    rows = []
+    for line in lines:
+        entries = [find(line, name) or {"results": []} for name in names]
+        rates = [found["packets_per_cpu_s"] for entry in entries if (found := result(entry, "skeleton"))]
+        speed = f"{median(rates):,.0f}" if rates else "-"
+        shares = [share(entry.get("over_skeleton")) for entry in entries]
+        rows.append([line["date"][:10], f"`{line['commit']}`", line["cpu"], speed, *shares])
+    return table(["", "commit", "processor", "skeleton", *names], rows)
+
+
+def find(line: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Return a workload of a run."""
+    return next((entry for entry in line["workloads"] if entry["name"] == name), None)
+
+
 def result(entry: dict[str, Any], engine: str) -> dict[str, Any] | None:
     """Return an engine's result of a workload."""
     return next((found for found in entry["results"] if found["engine"] == engine), None)
@@ -201,7 +229,7 @@ def result(entry: dict[str, Any], engine: str) -> dict[str, Any] | None:
 
 def rate(found: dict[str, Any] | None) -> str:
     """Return a rate as text, with a mark where it is an upper bound."""
-    if found is None:
+    if found is None or not found["packets_per_cpu_s"]:
         return "-"
     return f"{found['packets_per_cpu_s']:,.0f}" + (" \\*" if "slower still" in found.get("note", "") else "")
 

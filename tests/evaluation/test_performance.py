@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 
 import pytest
 
 from elephan import _native
-from evaluation.performance import page
+from evaluation.performance import engines, page
 from evaluation.performance.__main__ import HISTORY, Workload, load_workloads
 from evaluation.performance.dumbbell import run_spec
 
@@ -23,8 +24,7 @@ def test_a_workload_begins(workload: Workload) -> None:
 
 
 def test_the_page_is_that_of_the_last_run() -> None:
-    last = json.loads(HISTORY.read_text(encoding="utf-8").splitlines()[-1])
-    text = page.filled(page.page(last))
+    text = page.filled(page.page([json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]))
     assert page.PAGE.read_text(encoding="utf-8") == text, "write it with `python -m evaluation.performance --page`"
 
 
@@ -34,3 +34,12 @@ def test_a_goal_that_is_missed_is_named() -> None:
     missed = [text for text, reached in page.goals([entry]) if not reached]
     assert len(missed) == 1 and "2,500 times the rate of ns-3" in missed[0]
     assert "62" not in page.goals_text([entry])
+
+
+def test_a_peer_that_tells_nothing_for_long_is_ended() -> None:
+    mark = {"simulated_s": 0.2, "delivered_packets": 1, "cpu_s": 0.01, "cwnd_packets": 1}
+    code = f"print({json.dumps(json.dumps(mark))}, flush=True)\nwhile True: pass"
+    command = [sys.executable, "-c", code]
+    assert list(engines.marks_of(command, 0.1)) == [mark]
+    found = engines.run_peer("ns-3", command, "W4", WORKLOADS[0].bell, 0.1)
+    assert found.packets_per_cpu_s == 0.0 and page.rate(found.as_dict()) == "-"
