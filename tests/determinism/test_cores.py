@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -16,13 +17,17 @@ import pytest
 from elephan import _native
 from evaluation.performance.dumbbell import Dumbbell, run_spec
 
+ROOT = Path(__file__).parents[2]
+STOPS = 20
+DEADLINE_S = 240.0
+"""Many times what it takes."""
 FLOWS = 40
 """Enough for three cores, over a lookahead of more than a thousand packets."""
 
 
-def spec(duration_s: float) -> str:
+def spec(duration_s: float, rate_bps: int = 1_000_000_000) -> str:
     bell = Dumbbell(
-        rate_bps=1_000_000_000,
+        rate_bps=rate_bps,
         rtt_ns=30_000_000,
         duration_ns=round(duration_s * 1e9),
         flows=FLOWS,
@@ -58,6 +63,53 @@ def test_a_run_stops_when_progress_says_so(cores: int) -> None:
     assert threading.active_count() == before
 
 
+def stops(cores: int) -> None:
+    """Stop a run again and again while the other threads have turns, which are long at this rate."""
+    for turn in range(STOPS):
+        calls = 0
+
+        def progress(now_ns: int, end_ns: int, stop_at: int = turn % 3) -> bool:
+            nonlocal calls
+            calls += 1
+            return calls > stop_at
+
+        with pytest.raises(_native.Stopped):
+            _native.simulate(spec(2000.0, 10_000_000_000), progress, 0.0, cores)
+
+
+@pytest.mark.parametrize("cores", [2, 3])
+def test_no_thread_of_a_stopped_run_goes_on(cores: int) -> None:
+    """In a process of its own, which can be ended."""
+    code = f"from tests.determinism.test_cores import stops; stops({cores})"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=DEADLINE_S)
+
+
+def digest(cores: int, room_bytes: int) -> str:
+    """Run where the process may get so much more memory; return a digest of the facts."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limit = pages * resource.getpagesize() + room_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    return hashlib.sha256(repr(facts(_native.simulate(spec(1.0), None, 0.1, cores))).encode()).hexdigest()
+
+
+def test_threads_that_wait_for_one_that_cannot_be_made_end() -> None:
+    """There is room for the stack of the second of three threads, not for that of the third."""
+    said = []
+    for cores, stack in ((1, 1 << 21), (3, 1 << 30)):
+        code = f"from tests.determinism.test_cores import digest; print(digest({cores}, {3 << 29}))"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"RUST_MIN_STACK": str(stack)},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=DEADLINE_S,
+        )
+        said.append(done.stdout)
+    assert said[0] == said[1]
+
+
 def digest_and_threads() -> str:
     """Run on two cores; return a digest of the facts, and the most threads of this process meanwhile.
 
@@ -81,7 +133,7 @@ def test_a_run_goes_on_alone_where_no_thread_can_be_made() -> None:
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=os.environ | setting,
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=True,

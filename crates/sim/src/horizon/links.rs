@@ -171,6 +171,8 @@ impl<P: Packet + Routed + Train> Network<P> {
     /// beyond `ahead`.
     pub(super) fn pass_merged(&mut self, horizon: u64, ahead: u64) {
         if self.is_dissolved() {
+            // Nobody meets any more: without arrivals of the others time stands still.
+            self.stopped = true;
             return;
         }
         self.exchange_arrivals();
