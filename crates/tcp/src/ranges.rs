@@ -8,8 +8,9 @@ use units::growth::{fit, reserve};
 /// A set of half-open ranges that neither overlap nor touch.
 ///
 /// The highest one, where nearly all happens, is kept apart: with one hole there is no list at all. The others begin
-/// and end where a queue is cheap: new ones come at its end, and holes are filled from its beginning on. Only where
-/// retransmissions are lost again does something happen further inside, one place further for each of these.
+/// and end where a queue is cheap: new ones come at its end, and holes are filled from its beginning on. A segment that
+/// is late, or lost once more, changes something further inside and moves what lies before it or behind it, whichever
+/// is less.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct RangeSet {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use tcp::config::{Config, Count, Recovery};
-use tcp::segment::Segment;
+use tcp::segment::{SackBlock, Segment};
 use tcp::{Arrival, Endpoint};
 use units::{Size, Span, Time};
 
@@ -48,6 +48,8 @@ struct End {
     /// Firings of the timer, and segments taken in runs.
     fired: u64,
     in_runs: u64,
+    /// Of these, behind a hole.
+    held_in_runs: u64,
 }
 
 /// Both ends; `log` has each train sent: time, first segment, number.
@@ -66,7 +68,7 @@ impl World {
     fn new(case: &Case, runs: bool) -> World {
         let algorithm = congestion::find(case.algorithm).expect("a built-in algorithm");
         let make = || congestion::Controller::new(&algorithm, &BTreeMap::new()).expect("its defaults");
-        let end = |endpoint| End { endpoint, arrivals: vec![], armed: u64::MAX, fired: 0, in_runs: 0 };
+        let end = |endpoint| End { endpoint, arrivals: vec![], armed: u64::MAX, fired: 0, in_runs: 0, held_in_runs: 0 };
         let ends = [
             end(Endpoint::new_client(case.cfg.clone(), make(), Time::ZERO)),
             end(Endpoint::new_server(case.cfg.clone(), make(), Time::ZERO)),
@@ -76,8 +78,9 @@ impl World {
 
     /// A train leaves end `side`.
     fn depart(&mut self, side: usize, now: u64, first: &Segment, segments: u32) {
-        self.log.push(format!("{side} {now} {segments} {:?}", Segment { sacks: Default::default(), ..*first }));
         let mut segment = *first;
+        segment.sacks[usize::from(first.sack_count)..].fill(SackBlock::default());
+        self.log.push(format!("{side} {now} {segments} {segment:?}"));
         for _ in 0..segments {
             let mut at = now + self.path.delay_ns;
             let mut lost = false;
@@ -165,9 +168,11 @@ impl World {
                     ts_ecr: s.ts_ecr,
                     len: s.len,
                 });
+                let held = this.endpoint.stats().out_of_order_segments;
                 let taken =
                     this.endpoint.handle_run(until, rest, |at: Time, seg: &Segment, n| trains.push((at.0, *seg, n)));
                 this.in_runs += taken as u64;
+                this.held_in_runs += this.endpoint.stats().out_of_order_segments - held;
                 index += taken;
                 for (at, segment, segments) in trains {
                     self.depart(side, at, &segment, segments);
@@ -193,7 +198,8 @@ impl World {
     }
 }
 
-fn compare(case: &Case) {
+/// Returns the segments behind a hole that were taken in runs.
+fn compare(case: &Case) -> u64 {
     let mut worlds = [World::new(case, false), World::new(case, true)];
     for phase in 0..PHASES {
         let (start, end) = (phase * case.path.delay_ns, (phase + 1) * case.path.delay_ns);
@@ -230,6 +236,7 @@ fn compare(case: &Case) {
     let (acks, data) = (receiver.endpoint.stats().acks_sent, sender.endpoint.stats().data_segments_sent);
     assert!(data > 300 && sender.in_runs > acks / 4, "{}: {} of {acks} ACKs in runs", case.name, sender.in_runs);
     assert!(receiver.in_runs > data / 4, "{}: {} of {data} segments in runs", case.name, receiver.in_runs);
+    receiver.held_in_runs
 }
 
 #[test]
@@ -252,7 +259,7 @@ fn a_run_is_one_call_after_the_other() {
     // A window that no queue drops: without SACK a round-trip time repairs one loss.
     let newreno = Config { recovery: Recovery::NewReno, receive_window: Size(600_000), ..plain.clone() };
     let as_ns2 = Config { recovery: Recovery::Reno, count: Count::Acks, cwnd_validation: false, ..newreno.clone() };
-    for case in [
+    let held: Vec<u64> = [
         case("queue", "cubic", &usual, 0, 0),
         case("loss", "cubic", &Config::default(), 1_009, 0),
         case("reno with loss", "reno", &usual, 4_001, 0),
@@ -296,7 +303,76 @@ fn a_run_is_one_call_after_the_other() {
         case("RACK and growth by ACKs", "reno", &Config { count: Count::Acks, ..usual.clone() }, 2_003, 0),
         case("only time-outs repair", "reno", &Config { fast_retransmit: false, ..sack.clone() }, 5_003, 0),
         case("a clamp", "htcp", &Config { cwnd_clamp: Some(200), ..usual.clone() }, 0, 0),
-    ] {
-        compare(&case);
+    ]
+    .iter()
+    .map(compare)
+    .collect();
+    assert!(held.iter().sum::<u64>() > 10_000, "behind a hole: {held:?}");
+}
+
+/// The end of a connection that only receives, with the segment that the other end would send next.
+fn receiver(cfg: &Config) -> (Endpoint, Segment, u64) {
+    let algorithm = congestion::find("reno").expect("a built-in algorithm");
+    let make = || congestion::Controller::new(&algorithm, &BTreeMap::new()).expect("its defaults");
+    let mut ends =
+        [Endpoint::new_client(cfg.clone(), make(), Time::ZERO), Endpoint::new_server(cfg.clone(), make(), Time::ZERO)];
+    let (mut segment, mut now) = (Segment::default(), 0);
+    ends[0].connect(Time::ZERO);
+    for (from, to) in [(0, 1), (1, 0), (0, 1)] {
+        now += 1_000_000;
+        while ends[from].poll_transmit(Time(now), &mut segment) {
+            ends[to].handle_segment(Time(now), &segment);
+        }
     }
+    let [mut sender, receiver] = ends;
+    sender.write(Time(now), 1 << 20);
+    assert!(sender.poll_transmit(Time(now), &mut segment));
+    (receiver, segment, now)
+}
+
+/// Some bytes of what begins with `first`.
+fn part(first: &Segment, after: u64, len: u32) -> Segment {
+    let mut segment = *first;
+    segment.seq += after;
+    segment.len = len;
+    segment
+}
+
+/// Its block goes, from this ACK on.
+#[test]
+fn a_segment_behind_a_hole_may_fill_the_place_of_another() {
+    let cfg = Config { recovery: Recovery::Sack, sack_compression: false, quickack_segments: 0, ..Config::default() };
+    let [single, run] = [false, true].map(|runs| {
+        let (mut end, first, now) = receiver(&cfg);
+        let segment = |after, len| part(&first, after, len);
+        let mut blocks = vec![];
+        let mut note = |ack: &Segment| blocks.push(ack.sacks[..usize::from(ack.sack_count)].to_vec());
+        let mut ack = Segment::default();
+        end.handle_segment(Time(now), &segment(2_500, 100));
+        assert!(end.poll_transmit(Time(now), &mut ack));
+        let coming = [segment(1_000, 1_000), segment(2_000, 1_000), segment(10_000, 1_000)];
+        if runs {
+            let arrivals = coming.map(|s| Arrival {
+                at: Time(now),
+                seq: s.seq,
+                ack: s.ack,
+                window: s.window,
+                flags: s.flags,
+                sack_count: 0,
+                ts_val: s.ts_val,
+                ts_ecr: s.ts_ecr,
+                len: s.len,
+            });
+            assert_eq!(end.handle_run(Time::NEVER, arrivals.into_iter(), |_, seg: &Segment, _| note(seg)), 3);
+        } else {
+            for segment in coming {
+                end.handle_segment(Time(now), &segment);
+                assert!(end.poll_transmit(Time(now), &mut ack));
+                note(&ack);
+            }
+        }
+        (blocks, format!("{end:?}"))
+    });
+    assert_eq!(single.0, run.0);
+    assert_eq!(single.1, run.1);
 }

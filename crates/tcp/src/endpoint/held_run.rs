@@ -1,5 +1,5 @@
 //! A run of segments behind a hole, each of which is acknowledged at once: nearly all the work of a receiver while the
-//! sender repairs losses.
+//! sender repairs losses, unless SACK compression holds ACKs back, as it does by default with RACK.
 //!
 //! The same steps in the same order as in `receive`, `receiver` and `output`. A test compares with one call per
 //! segment.
@@ -15,10 +15,10 @@ impl Endpoint {
     #[inline]
     pub(super) fn may_take_held(&self) -> bool {
         let rx = &self.rx;
-        let holds_acks_back = rx.ack_scheduled || rx.sack_compression && self.recovery == Recovery::Rack;
+        let compresses_acks = rx.sack_compression && self.recovery == Recovery::Rack;
         !rx.ofo.is_empty()
             && self.only_receives()
-            && !holds_acks_back
+            && !(rx.ack_scheduled || compresses_acks)
             && rx.dsack.is_none()
             && rx.fin_at.is_none()
             && rx.wup == rx.nxt
@@ -44,8 +44,6 @@ impl Endpoint {
         };
         let mut taken = 0;
         let mut last_ns = self.now;
-        // The range that the latest segment has made longer, as long as the list of blocks does not have its end.
-        let mut longer = None;
         for a in arrivals {
             let end = a.seq + u64::from(a.len);
             let plain = a.flags & !flags::PSH == flags::ACK | timestamps
@@ -63,14 +61,14 @@ impl Endpoint {
             taken += 1;
             self.rx.fresh.clear();
             let block = self.rx.ofo.insert(a.seq, end, &mut self.rx.fresh);
-            if taken > 1 && self.rx.sacks[0].end == a.seq && (self.rx.sacks[0].start, end) == block {
-                self.rx.sacks[0].end = block.1;
-                seg.sacks[0].end = block.1;
-                longer = Some(block);
+            // Nearly always the first block gets longer, and no other one becomes a part of it.
+            let goes_on = (self.rx.sacks[0].start, end) == block && self.rx.fresh[..] == [(a.seq, end)];
+            if taken > 1 && self.rx.sacks[0].end == a.seq && goes_on {
+                self.rx.sacks[0].end = end;
+                seg.sacks[0].end = end;
             } else {
                 self.rx.update_sacks(block.0, block.1);
                 self.rx.write_sacks(&mut seg, self.timestamps, u32::MAX);
-                longer = None;
             }
             if self.timestamps {
                 seg.ts_val = Self::timestamp_at(last_ns);
@@ -78,9 +76,6 @@ impl Endpoint {
             output.send(a.at, &seg, 1);
         }
         if taken > 0 {
-            if let Some((start, end)) = longer {
-                self.rx.update_sacks(start, end);
-            }
             self.set_now(Time(last_ns));
             self.rx.last_data_ns = last_ns;
             if self.rx.delayed_ack && self.rx.hole != nxt {

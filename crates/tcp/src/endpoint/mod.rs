@@ -395,7 +395,7 @@ impl Endpoint {
     }
 
     /// Takes segments that arrive, in the order of time, as far as they are the common case: ACKs at an end that only
-    /// sends, or full segments at one that only receives, in order or behind a hole. Returns how many it took.
+    /// sends, or, at one that only receives, full segments in order or any behind a hole. Returns how many it took.
     ///
     /// Equals [`Endpoint::handle_segment`] for each and then [`Endpoint::poll_train`] without a limit until there is no
     /// more, at less cost: `output` gets the time, the first segment and the number of each train. It stops before a

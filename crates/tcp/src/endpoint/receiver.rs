@@ -305,7 +305,8 @@ impl Receiver {
         let first = &self.sacks[..self.num_sacks.min(SACK_BLOCKS_EXPECTED)];
         let crowded = self.num_sacks >= SACK_BLOCKS_EXPECTED
             && !first.iter().any(|block| block.start <= end && block.end >= start);
-        let mut kept = [SackBlock { start, end }; MAX_SACK_BLOCKS];
+        let mut kept = [SackBlock::default(); MAX_SACK_BLOCKS];
+        kept[0] = SackBlock { start, end };
         let mut count = 1;
         for block in &self.sacks[..self.num_sacks] {
             if count < MAX_SACK_BLOCKS && (block.start > end || block.end < start) {
