@@ -121,10 +121,8 @@ def goals_text(workloads: list[dict[str, Any]]) -> str:
 
 def goals(workloads: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
     """Yield each goal with its measurement, and whether it is reached."""
-    half_of_w2 = next(
-        (found["packets_per_cpu_s"] / 2 for entry in workloads if entry["name"] == "W2" and (found := ours_in(entry))),
-        None,
-    )
+    of_w2 = ours_in(find(workloads, "W2"))
+    half_of_w2 = of_w2["packets_per_cpu_s"] / 2 if of_w2 else None
     for entry in workloads:
         name, ours = entry["name"], ours_in(entry)
         if ours is None:
@@ -206,20 +204,19 @@ def costs_table(workloads: list[dict[str, Any]]) -> str:
 
 def history_table(lines: Sequence[dict[str, Any]]) -> str:
     """The skeleton's rate and elephan's share of it in each run."""
-    names = [name for name in SKELETON_GOALS if any(find(line, name) for line in lines)]
     rows = []
     for line in lines:
-        entries = [find(line, name) or {"results": []} for name in names]
+        entries = [find(line["workloads"], name) for name in SKELETON_GOALS]
         rates = [found["packets_per_cpu_s"] for entry in entries if (found := result(entry, "skeleton"))]
         speed = f"{median(rates):,.0f}" if rates else "-"
         shares = [share(entry.get("over_skeleton")) for entry in entries]
         rows.append([line["date"][:10], f"`{line['commit']}`", line["cpu"], speed, *shares])
-    return table(["", "commit", "processor", "skeleton", *names], rows)
+    return table(["", "commit", "processor", "skeleton", *SKELETON_GOALS], rows)
 
 
-def find(line: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Return a workload of a run."""
-    return next((entry for entry in line["workloads"] if entry["name"] == name), None)
+def find(workloads: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return the entry of a workload, one without results where it was not run."""
+    return next((entry for entry in workloads if entry["name"] == name), {"results": []})
 
 
 def result(entry: dict[str, Any], engine: str) -> dict[str, Any] | None:

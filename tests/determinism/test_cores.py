@@ -44,6 +44,30 @@ def facts(result: _native.RunResult) -> list[Any]:
     return [result.metrics, result.flows, result.links, result.notes, columns]
 
 
+def digest_of(result: _native.RunResult) -> str:
+    """Return a digest of the facts."""
+    return hashlib.sha256(repr(facts(result)).encode()).hexdigest()
+
+
+def in_its_own_process(call: str, stack_bytes: int | None = None) -> str:
+    """Call a function of this module there, with so much stack for a thread; return what it returned, as text.
+
+    A thread that never ends fails the test: the process is ended.
+    """
+    setting = {} if stack_bytes is None else {"RUST_MIN_STACK": str(stack_bytes)}
+    code = f"from tests.determinism import test_cores; print(test_cores.{call})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | setting,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=DEADLINE_S,
+    )
+    return done.stdout
+
+
 def test_the_number_of_cores_changes_no_byte() -> None:
     alone = facts(_native.simulate(spec(1.0)))
     assert alone == facts(_native.simulate(spec(1.0), None, 0.1, 2))
@@ -79,9 +103,7 @@ def stops(cores: int) -> None:
 
 @pytest.mark.parametrize("cores", [2, 3])
 def test_no_thread_of_a_stopped_run_goes_on(cores: int) -> None:
-    """In a process of its own, which can be ended."""
-    code = f"from tests.determinism.test_cores import stops; stops({cores})"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=DEADLINE_S)
+    in_its_own_process(f"stops({cores})")
 
 
 def digest(cores: int, room_bytes: int) -> str:
@@ -89,25 +111,13 @@ def digest(cores: int, room_bytes: int) -> str:
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     limit = pages * resource.getpagesize() + room_bytes
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    return hashlib.sha256(repr(facts(_native.simulate(spec(1.0), None, 0.1, cores))).encode()).hexdigest()
+    return digest_of(_native.simulate(spec(1.0), None, 0.1, cores))
 
 
 def test_threads_that_wait_for_one_that_cannot_be_made_end() -> None:
     """There is room for the stack of the second of three threads, not for that of the third."""
-    said = []
-    for cores, stack in ((1, 1 << 21), (3, 1 << 30)):
-        code = f"from tests.determinism.test_cores import digest; print(digest({cores}, {3 << 29}))"
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | {"RUST_MIN_STACK": str(stack)},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=DEADLINE_S,
-        )
-        said.append(done.stdout)
-    assert said[0] == said[1]
+    alone = in_its_own_process(f"digest(1, {3 << 29})", 1 << 21)
+    assert alone == in_its_own_process(f"digest(3, {3 << 29})", 1 << 30)
 
 
 def digest_and_threads() -> str:
@@ -122,23 +132,12 @@ def digest_and_threads() -> str:
         most = max(most, len(os.listdir("/proc/self/task")))
 
     result = _native.simulate(spec(3.0), progress, 0.0, 2)
-    return f"{hashlib.sha256(repr(facts(result)).encode()).hexdigest()} {most}"
+    return f"{digest_of(result)} {most}"
 
 
 def test_a_run_goes_on_alone_where_no_thread_can_be_made() -> None:
     """A stack larger than any address space stands for a machine that has no room for a thread."""
-    code = "from tests.determinism.test_cores import digest_and_threads; print(digest_and_threads())"
-    said = []
-    for setting in ({}, {"RUST_MIN_STACK": str(1 << 50)}):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | setting,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        said.append(done.stdout.split())
-    (shared, threads), (alone, single) = said
+    shared, threads = in_its_own_process("digest_and_threads()").split()
+    alone, single = in_its_own_process("digest_and_threads()", 1 << 50).split()
     assert shared == alone
     assert int(threads) == int(single) + 1

@@ -12,7 +12,6 @@ import shutil
 import sys
 import warnings
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -52,9 +51,10 @@ period = "1h"
 duration = "2s"
 """
 
-Outcomes = dict[str, list[dict[str, Any]]]
-"""Outcomes of each test."""
-ON_DEMAND = ("capacity", "available", "available", "available", "throughput", "hops")
+LATE_SHARE = 0.05
+"""Share of a path test's packets that leave late where the machine takes the processor from it. Thirty percent of them
+made an idle path look two thirds free."""
+ON_DEMAND = ("capacity", "available", "throughput", "hops")
 
 SCRIPT = """
 import json, os, subprocess, sys, time
@@ -86,8 +86,7 @@ try:
         asked = subprocess.run(
             [*elephan, "monitor", "now", "athens", test, *store, "--json"], capture_output=True, text=True
         )
-        said = json.loads(asked.stdout) if asked.returncode == 0 else {"error": asked.stderr + asked.stdout}
-        outcomes.setdefault(test, []).append(said)
+        outcomes[test] = json.loads(asked.stdout) if asked.returncode == 0 else {"error": asked.stderr + asked.stdout}
     json.dump(outcomes, open(f"{folder}/outcomes.json", "w"))
 finally:
     for end in reversed(ends):
@@ -97,8 +96,8 @@ finally:
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcomes]:
-    """Watch the paper's path, ask for each test; return the store's folder and the outcomes by test."""
+def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Watch the paper's path, ask for each test once; return the store's folder and the outcomes by test."""
     folder = tmp_path_factory.mktemp("dr")
     file = folder / "path.toml"
     file.write_text(SCENARIO, encoding="utf-8")
@@ -108,10 +107,10 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcomes]:
     return folder, json.loads((folder / "outcomes.json").read_text(encoding="utf-8"))
 
 
-def value(outcomes: list[dict[str, Any]], quantity: str) -> float:
-    """Return the median of an estimate of some outcomes."""
-    estimates = [one for outcome in outcomes for one in outcome["estimates"]]
-    return median(float(one["value"]) for one in estimates if one["quantity"] == quantity)
+def value(outcome: dict[str, Any], quantity: str) -> float:
+    """Return an estimate of an outcome."""
+    found = {one["quantity"]: one["value"] for one in outcome["estimates"]}
+    return float(found[quantity])
 
 
 def left_late(outcome: dict[str, Any]) -> float:
@@ -120,37 +119,33 @@ def left_late(outcome: dict[str, Any]) -> float:
     return sum(int(one[1]) for one in found if one) / float(outcome["cost"]["packets"])
 
 
-def rate_of_hop_2(outcome: dict[str, Any]) -> tuple[float, float]:
-    """Return bounds of the bottleneck's rate: of its estimate, or those of the note that says why there is none."""
-    if any(one["quantity"] == "hop_2_capacity_bps" for one in outcome["estimates"]):
-        rate = value([outcome], "hop_2_capacity_bps")
-        return 0.7 * rate, 1.3 * rate
+def refused_bounds_bps(outcome: dict[str, Any]) -> tuple[float, float]:
+    """Return the bounds of the second hop's rate in the note that says why there is no estimate."""
     told = re.search(r"hop 2: no rate: between (\d+) and (\d+) Mbit/s", "\n".join(outcome["notes"]))
     assert told, outcome
     return float(told[1]) * 1e6, float(told[2]) * 1e6
 
 
-def test_on_demand_the_bottleneck_each_hop_and_throughput_are_measured(
-    watched: tuple[Path, Outcomes],
-) -> None:
+def test_on_demand_the_bottleneck_each_hop_and_throughput_are_measured(watched: tuple[Path, dict[str, Any]]) -> None:
     _, outcomes = watched
     assert value(outcomes["capacity"], "capacity_bps") == pytest.approx(RATE_BPS, rel=0.1)
-    # Nothing else uses the path. Where the machine takes the processor from the test, its packets leave late, the path
-    # looks less free, and the outcome says so.
-    assert value(outcomes["available"], "available_bps") < 1.15 * RATE_BPS
-    for outcome in outcomes["available"]:
-        least = 0.85 if left_late(outcome) < 0.05 else 0.4
-        assert value([outcome], "available_bps") > least * RATE_BPS, outcome
+    # Nothing else uses the path.
+    available_bps = value(outcomes["available"], "available_bps")
+    is_disturbed = left_late(outcomes["available"]) > LATE_SHARE
+    assert available_bps < 1.15 * RATE_BPS
+    assert available_bps > (0.4 if is_disturbed else 0.85) * RATE_BPS, outcomes["available"]
     assert 0.3 * RATE_BPS < value(outcomes["throughput"], "throughput_bps") < RATE_BPS
     assert value(outcomes["hops"], "hops") == 3
-    low, high = rate_of_hop_2(outcomes["hops"][0])
-    assert low < RATE_BPS < high
+    has_rate = any(one["quantity"] == "hop_2_capacity_bps" for one in outcomes["hops"]["estimates"])
+    if has_rate or not is_disturbed:
+        assert value(outcomes["hops"], "hop_2_capacity_bps") == pytest.approx(RATE_BPS, rel=0.3)
+    else:
+        low, high = refused_bounds_bps(outcomes["hops"])
+        assert low < RATE_BPS < high
     assert value(outcomes["hops"], "hop_2_delay_s") == pytest.approx(0.014, rel=0.1)
 
 
-def test_delay_and_loss_are_watched_and_held_against_the_benchmark(
-    watched: tuple[Path, Outcomes],
-) -> None:
+def test_delay_and_loss_are_watched_and_held_against_the_benchmark(watched: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = watched
     reader = MonitorReader(str(folder / "results.sqlite"))
     (path,) = reader.paths()
@@ -162,7 +157,7 @@ def test_delay_and_loss_are_watched_and_held_against_the_benchmark(
     assert alert.kind == "agreed_missed" and "agreed: 20.0 ms" in alert.text
 
 
-def test_its_page_has_the_pictures(watched: tuple[Path, Outcomes]) -> None:
+def test_its_page_has_the_pictures(watched: tuple[Path, dict[str, Any]]) -> None:
     with warnings.catch_warnings():
         # It would rather have httpx2, which is no more than a name yet.
         warnings.simplefilter("ignore")
