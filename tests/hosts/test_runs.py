@@ -63,7 +63,8 @@ def test_a_run_says_what_the_path_and_both_kernels_were(hosts: testbed.Hosts, el
     assert 20e6 < metrics["goodput_bps"] < 76e6
     (sender,), (receiver,) = host["sender_ends"], host["receiver_ends"]
     assert sender["congestion_control"].startswith("elephan_h")
-    assert 200_000 < sender["snd_window_max_bytes"] <= 300_000
+    # Linux may set another clamp between two reads, up to half the buffer (crates/kernel/src/traffic/socket.rs).
+    assert 200_000 < sender["snd_window_max_bytes"] <= 2.1 * 300_000
     assert receiver["receive_buffer_bytes"] == 4 * 300_000
     assert host["left"]["name"] == "left" and host["right"]["address"] == hosts.right.data
     assert not record["notes"], record["notes"]
