@@ -302,6 +302,18 @@ fn a_run_is_one_call_after_the_other() {
         case("Reno as in ns-2 and the peer's window", "htcp", &as_ns2, 0, 0),
         case("RACK and growth by ACKs", "reno", &Config { count: Count::Acks, ..usual.clone() }, 2_003, 0),
         case("only time-outs repair", "reno", &Config { fast_retransmit: false, ..sack.clone() }, 5_003, 0),
+        case("SACK compression", "reno", &Config::default(), 4_001, 0),
+        case("SACK compression and many holes", "htcp", &Config::default(), 61, 0),
+        case("SACK compression without timestamps", "cubic", &Config { timestamps: false, ..Config::default() }, 997, 0),
+        on(LONG, "SACK compression on a long path", "reno", &Config::default(), 2_003, 0),
+        on(Path { jitter_ns: 300_000, ..SHORT }, "SACK compression and reordering", "cubic", &Config::default(), 3_001, 0),
+        case(
+            "SACK compression and no delayed ACKs",
+            "cubic",
+            &Config { delayed_ack: false, ..Config::default() },
+            1_009,
+            0,
+        ),
         case("a clamp", "htcp", &Config { cwnd_clamp: Some(200), ..usual.clone() }, 0, 0),
     ]
     .iter()

@@ -26,7 +26,6 @@ impl Endpoint {
             && !self.fin_queued
             && !(rx.ack_now | rx.ack_first | rx.autotuning)
             && rx.quick == 0
-            && rx.compressed == 0
             && rx.offer() == rx.wnd
             && self.cc.sock().ecn_flags & ecn::OK == 0
     }
@@ -37,6 +36,7 @@ impl Endpoint {
         let rx = &self.rx;
         rx.ofo.is_empty()
             && self.only_receives()
+            && rx.compressed == 0
             && !rx.manual
             && !rx.has_sacks()
             && rx.ato_ns != 0

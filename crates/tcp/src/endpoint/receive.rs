@@ -204,7 +204,7 @@ impl Endpoint {
     }
 
     /// A duplicate ACK: now (RFC 5681, 3.2), or together with those that follow within a millisecond.
-    fn compress_ack(&mut self) {
+    pub(super) fn compress_ack(&mut self) {
         let rx = &mut self.rx;
         if rx.hole != rx.nxt {
             rx.hole = rx.nxt;
