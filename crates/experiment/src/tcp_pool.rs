@@ -86,8 +86,7 @@ impl SegmentPool for Pool {
     /// SACK blocks are good for one packet.
     #[inline]
     fn pack(&mut self, segment: &Segment, hop: u32, source: u32, count: u32) -> Packet {
-        let Pool { flights, sacks } = self;
-        Departures { flight: &mut flights[source as usize], sacks, hop, source }.pack(segment, count)
+        self.departures(hop, source).pack(segment, count)
     }
 
     /// `source` sends from here on for another connection.
@@ -151,6 +150,13 @@ impl SegmentPool for Pool {
 }
 
 impl Pool {
+    /// Packs what `source` sends on the route that starts at `hop`.
+    #[inline]
+    pub fn departures(&mut self, hop: u32, source: u32) -> Departures<'_> {
+        let Pool { flights, sacks } = self;
+        Departures { flight: &mut flights[source as usize], sacks, hop, source }
+    }
+
     /// Hands the segments of `packets`, which one end of a flow sent, to `take`, which returns how many of them it
     /// took; forgets their headers. Meanwhile the other end may send on the route that starts at `hop`.
     #[inline]

@@ -45,6 +45,16 @@ impl Transport for Endpoint {
             self.handle_run(until, arrivals, PackedOutput { departures, send })
         })
     }
+    fn handle_timer_run(
+        &mut self,
+        pool: &mut Pool,
+        now: Time,
+        until: Time,
+        (hop, source): (u32, u32),
+        send: impl FnMut(Time, Packet, u32),
+    ) -> Option<(Time, u64)> {
+        Some(self.handle_timer_run(now, until, PackedOutput { departures: pool.departures(hop, source), send }))
+    }
     fn handle_timeout(&mut self, now: Time) {
         self.handle_timeout(now);
     }

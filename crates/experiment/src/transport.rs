@@ -38,6 +38,21 @@ pub trait Transport: SendingEnd {
     ) -> usize {
         0
     }
+    /// The time `now` of [`Transport::poll_timeout`] has come, and behind it each further one before `until`. `send` gets
+    /// the first packet of what is to be sent by this end, `source`, on the route that starts at `hop`, with its time
+    /// and the number of packets. Returns the time of the last one and their number. None, and nothing is done: they
+    /// come one by one.
+    #[inline]
+    fn handle_timer_run(
+        &mut self,
+        _pool: &mut Self::Pool,
+        _now: Time,
+        _until: Time,
+        (_hop, _source): (u32, u32),
+        _send: impl FnMut(Time, Packet, u32),
+    ) -> Option<(Time, u64)> {
+        None
+    }
     /// The time of [`Transport::poll_timeout`] has come, or an earlier one.
     fn handle_timeout(&mut self, now: Time);
     /// Puts the first segment to be sent into `segment`; [`SegmentPool::pack`] packs those that follow, too.

@@ -1,4 +1,5 @@
-//! `handle_run` does what `handle_segment` and `poll_train` do for one segment after the other.
+//! `handle_run` does what `handle_segment` and `poll_train` do for one segment after the other, `handle_timer_run` what
+//! `handle_timeout` and `poll_train` do for one timer after the other.
 
 use std::collections::BTreeMap;
 use tcp::config::{Config, Count, Recovery};
@@ -47,6 +48,7 @@ struct End {
     armed: u64,
     /// Firings of the timer, and segments taken in runs.
     fired: u64,
+    fired_in_runs: u64,
     in_runs: u64,
     /// Of these, behind a hole.
     held_in_runs: u64,
@@ -68,7 +70,15 @@ impl World {
     fn new(case: &Case, runs: bool) -> World {
         let algorithm = congestion::find(case.algorithm).expect("a built-in algorithm");
         let make = || congestion::Controller::new(&algorithm, &BTreeMap::new()).expect("its defaults");
-        let end = |endpoint| End { endpoint, arrivals: vec![], armed: u64::MAX, fired: 0, in_runs: 0, held_in_runs: 0 };
+        let end = |endpoint| End {
+            endpoint,
+            arrivals: vec![],
+            armed: u64::MAX,
+            fired: 0,
+            fired_in_runs: 0,
+            in_runs: 0,
+            held_in_runs: 0,
+        };
         let ends = [
             end(Endpoint::new_client(case.cfg.clone(), make(), Time::ZERO)),
             end(Endpoint::new_server(case.cfg.clone(), make(), Time::ZERO)),
@@ -139,6 +149,18 @@ impl World {
         while self.ends[side].armed < until {
             let end = &mut self.ends[side];
             let due = std::mem::replace(&mut end.armed, u64::MAX);
+            if self.runs {
+                let mut trains = vec![];
+                let send = |at: Time, seg: &Segment, n| trains.push((at.0, *seg, n));
+                let (_, fired) = end.endpoint.handle_timer_run(Time(due), Time(until), send);
+                end.fired += fired;
+                end.fired_in_runs += fired - 1;
+                for (at, segment, segments) in trains {
+                    self.depart(side, at, &segment, segments);
+                }
+                self.arm(side);
+                continue;
+            }
             end.fired += 1;
             end.endpoint.handle_timeout(Time(due));
             self.pump(side, due);
@@ -234,7 +256,14 @@ fn compare(case: &Case) -> u64 {
     }
     let [sender, receiver] = &worlds[1].ends;
     let (acks, data) = (receiver.endpoint.stats().acks_sent, sender.endpoint.stats().data_segments_sent);
-    assert!(data > 300 && sender.in_runs > acks / 4, "{}: {} of {acks} ACKs in runs", case.name, sender.in_runs);
+    let (timers, is_paced) = (sender.fired_in_runs, case.cfg.pacing || case.algorithm == "bbr");
+    assert!(
+        data > 300 && timers + sender.in_runs > acks / 4,
+        "{}: {} of {acks} ACKs in runs",
+        case.name,
+        sender.in_runs
+    );
+    assert!(!is_paced || timers > data / 4, "{}: {timers} timers of {data} segments in runs", case.name);
     assert!(receiver.in_runs > data / 4, "{}: {} of {data} segments in runs", case.name, receiver.in_runs);
     receiver.held_in_runs
 }
@@ -304,9 +333,22 @@ fn a_run_is_one_call_after_the_other() {
         case("only time-outs repair", "reno", &Config { fast_retransmit: false, ..sack.clone() }, 5_003, 0),
         case("SACK compression", "reno", &Config::default(), 4_001, 0),
         case("SACK compression and many holes", "htcp", &Config::default(), 61, 0),
-        case("SACK compression without timestamps", "cubic", &Config { timestamps: false, ..Config::default() }, 997, 0),
+        case(
+            "SACK compression without timestamps",
+            "cubic",
+            &Config { timestamps: false, ..Config::default() },
+            997,
+            0,
+        ),
         on(LONG, "SACK compression on a long path", "reno", &Config::default(), 2_003, 0),
-        on(Path { jitter_ns: 300_000, ..SHORT }, "SACK compression and reordering", "cubic", &Config::default(), 3_001, 0),
+        on(
+            Path { jitter_ns: 300_000, ..SHORT },
+            "SACK compression and reordering",
+            "cubic",
+            &Config::default(),
+            3_001,
+            0,
+        ),
         case(
             "SACK compression and no delayed ACKs",
             "cubic",
@@ -314,6 +356,12 @@ fn a_run_is_one_call_after_the_other() {
             1_009,
             0,
         ),
+        case("BBR", "bbr", &Config::default(), 0, 0),
+        case("BBR with loss", "bbr", &Config::default(), 211, 0),
+        on(LONG, "BBR on a long path", "bbr", &Config::default(), 2_003, 0),
+        case("BBR with a slow application", "bbr", &usual, 0, 300_077),
+        case("pacing", "reno", &Config { pacing: true, ..Config::default() }, 1_009, 0),
+        on(SLOW, "pacing with a short RTO", "cubic", &Config { pacing: true, ..short_rto.clone() }, 97, 0),
         case("a clamp", "htcp", &Config { cwnd_clamp: Some(200), ..usual.clone() }, 0, 0),
     ]
     .iter()

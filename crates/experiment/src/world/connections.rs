@@ -171,6 +171,23 @@ impl<T: Transport> Connections<T> {
         handled
     }
 
+    /// The timer of `side` of flow `index` has fired, and does so again as long as nothing else happens; returns false,
+    /// and nothing is done, if these come one by one.
+    #[inline]
+    pub fn fire_in_a_row(&mut self, now: Time, (index, side): (usize, Side), net: &mut Network<Packet>) -> bool {
+        let Some(until) = net.timers_until().filter(|_| self.capture.is_none()) else { return false };
+        let flow = &mut self.flows[index];
+        let hop = net.first_hop(flow.hops[side as usize]);
+        let mut departures = net.departures(hop);
+        let send = |now, packet, count| departures.send(now, packet, count);
+        let source = 2 * index as u32 + side as u32;
+        let run = flow.endpoint(side).handle_timer_run(&mut self.pool, now, until, (hop, source), send);
+        let Some((last, count)) = run else { return false };
+        net.note_timers(last, count - 1);
+        self.arm(index, side, net);
+        true
+    }
+
     /// Sends all that an endpoint has to send and sets its timer.
     #[inline]
     pub fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {

@@ -270,6 +270,10 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         let of = &mut self.connections;
         let flow = &mut of.flows[index];
         flow.armed[side as usize] = Time::NEVER;
+        if flow.nodes[side as usize].is_none() && of.fire_in_a_row(now, (index, side), net) {
+            return;
+        }
+        let flow = &mut of.flows[index];
         let before = flow.receiver.bytes_received();
         flow.endpoint(side).handle_timeout(now);
         if let Some(node) = flow.nodes[side as usize] {

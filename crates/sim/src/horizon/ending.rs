@@ -95,7 +95,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             (state.running, state.fired) = (process, latest);
             match head {
                 Some((link, inbox)) => self.handle_first(hosts, link, inbox, at + 1),
-                None => self.fire_next(hosts, process),
+                None => self.fire_next(hosts, process, 0),
             }
             self.end_turn(process);
             if self.work == 0 && self.ahead().work.watches {
@@ -153,7 +153,7 @@ impl<P: Packet + Routed + Train> Network<P> {
         while let Some((source, nth, head)) = self.next_at(process, at) {
             match head {
                 Some((link, inbox)) if order(source, nth) < last => self.handle_first(hosts, link, inbox, at + 1),
-                None if order(self.source_of_next(process), 0) < last => self.fire_next(hosts, process),
+                None if order(self.source_of_next(process), 0) < last => self.fire_next(hosts, process, 0),
                 _ => break,
             }
         }

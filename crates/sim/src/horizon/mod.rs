@@ -137,6 +137,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             nth: 0,
             fired: (u64::MAX, 0),
             fired_nth: 0,
+            timers_until: 0,
             is_followed: false,
             floor: 0,
             running: NOBODY,

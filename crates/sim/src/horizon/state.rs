@@ -76,6 +76,8 @@ pub(crate) struct Horizons<P> {
     pub(super) fired: (u64, u32),
     /// Of that one: its number among those of that source and time.
     pub(super) fired_nth: u32,
+    /// See [`Network::timers_until`](crate::Network::timers_until); none: 0.
+    pub(super) timers_until: u64,
     /// The host has a packet behind which another one of its batch comes.
     pub(crate) is_followed: bool,
     /// Source of a timer of all that fires now.

@@ -126,7 +126,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 if due >= horizon || due > first {
                     break;
                 }
-                self.fire_next(hosts, process);
+                self.fire_next(hosts, process, first.min(horizon));
                 if self.has_paused() {
                     break;
                 }
@@ -162,7 +162,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 if due >= horizon {
                     return;
                 }
-                self.fire_next(hosts, process);
+                self.fire_next(hosts, process, first.min(horizon));
             } else if first == NO_HEAD.0 {
                 return;
             } else {
@@ -194,7 +194,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 if due >= horizon {
                     return;
                 }
-                self.fire_next(hosts, process);
+                self.fire_next(hosts, process, first.min(horizon));
                 if self.has_paused() {
                     return;
                 }
@@ -251,7 +251,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             let process = woken.swap_remove(first);
             state.running = process;
             state.fired = (u64::MAX, 0);
-            self.fire_next(hosts, process);
+            self.fire_next(hosts, process, 0);
             self.end_turn(process);
             self.stopped |= self.work == 0 && self.ahead().work.watches;
         }
@@ -276,7 +276,9 @@ impl<P: Packet + Routed + Train> Network<P> {
         }
     }
 
-    pub(super) fn fire_next<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32) {
+    /// Fires the next timer of `process`, and those that come behind it before `until` and anything else, if the host
+    /// takes them in a row ([`Network::timers_until`]).
+    pub(super) fn fire_next<H: Hosts<P>>(&mut self, hosts: &mut H, process: u32, until: u64) {
         let source = self.source_of_next(process);
         let own = self.timer_source(self.ahead().processes[process as usize].timer);
         let state = self.ahead_mut();
@@ -284,15 +286,18 @@ impl<P: Packet + Routed + Train> Network<P> {
         let (due, timer) = (of_it.due, of_it.timer);
         state.due[timer as usize] = u64::MAX;
         of_it.find_next(&state.due);
+        let next = of_it.due;
         state.nth = match (state.fired == (due, source), own == source) {
             (true, _) => state.fired_nth + 1,
             (false, is_first) => u32::from(!is_first),
         };
         (state.fired, state.fired_nth, state.cause) = ((due, source), state.nth, source);
+        state.timers_until = if state.nth == 0 { until.min(next) } else { 0 };
         self.now = Time(due);
         self.events += 1;
         hosts.handle_timer(Time(due), timer, self);
-        self.ahead_mut().nth = 0;
+        let state = self.ahead_mut();
+        (state.nth, state.timers_until) = (0, 0);
     }
 }
 
@@ -329,6 +334,28 @@ impl<P> Network<P> {
     #[inline(always)]
     pub fn begin_arrival(&mut self, at: Time) {
         self.now = at;
+    }
+
+    /// Time up to which nothing happens but what the timer leads to that has just fired: a host may handle its next
+    /// firings at once, and tells of them by [`Network::note_timers`]. None: it may not.
+    #[inline]
+    pub fn timers_until(&self) -> Option<Time> {
+        if !self.is_ahead {
+            return None;
+        }
+        let until = Time(self.ahead().timers_until);
+        (until > self.now).then_some(until)
+    }
+
+    /// The timer that fired last did so `more` times again, each at a later time, and last at `at`.
+    #[inline]
+    pub fn note_timers(&mut self, at: Time, more: u64) {
+        self.now = at;
+        self.events += more;
+        if more > 0 {
+            let state = self.ahead_mut();
+            (state.fired.0, state.fired_nth) = (at.0, 0);
+        }
     }
 
     /// A number by which events of one time are in order; None where events happen in their order.

@@ -20,6 +20,7 @@ mod receive;
 mod receiver;
 #[cfg(test)]
 mod tests;
+mod timer_run;
 pub(crate) mod timer_state;
 mod timers;
 mod train;

@@ -26,7 +26,13 @@ impl Endpoint {
                 return self.transmit_train(seg, room, max_segments);
             }
             if self.transmit_data(seg) {
-                return Train::ONE;
+                if !self.must_wait_for_pace() {
+                    return Train::ONE;
+                }
+                // As the next call would find.
+                self.timers.arm_pace(self.pace_next_ns);
+                self.end_burst();
+                return Train { segments: 1, more: false };
             }
             self.end_burst();
         }
@@ -35,6 +41,20 @@ impl Endpoint {
             return Train { segments: 1, more: sends };
         }
         Train::NONE
+    }
+
+    /// Returns whether nothing but pacing decides on what goes next, and lets nothing go now.
+    #[inline]
+    fn must_wait_for_pace(&self) -> bool {
+        #[cfg(test)]
+        if self.slow_path_only {
+            return false;
+        }
+        self.pace_next_ns > self.now
+            && self.is_pacing()
+            && self.nxt < self.write_seq
+            && self.rexmit != Rexmit::New
+            && !(self.tlp_probe | self.probe_pending | self.rx.ack_now)
     }
 
     #[inline]
@@ -190,11 +210,16 @@ impl Endpoint {
     /// RFC 3042: at most two segments beyond the window on the first duplicate ACKs. Linux knows no such bound while
     /// RACK will soon decide; without it the flow of duplicate ACKs would go on for ever.
     #[inline]
+    pub(super) fn has_limited_transmit(&self) -> bool {
+        self.cc.sock().ca_state == CaState::Disorder as u8 && !(self.cfg.limited_transmit && self.fast_retransmit)
+    }
+
+    #[inline]
     fn beyond_limited_transmit(&self) -> bool {
-        let s = self.cc.sock();
-        if s.ca_state != CaState::Disorder as u8 || (self.cfg.limited_transmit && self.fast_retransmit) {
+        if !self.has_limited_transmit() {
             return false;
         }
+        let s = self.cc.sock();
         let more = if self.cfg.limited_transmit { LIMITED_TRANSMIT_SEGMENTS } else { 0 };
         s.packets_out >= s.snd_cwnd.saturating_add(more)
     }

@@ -24,11 +24,11 @@ impl Endpoint {
         }
         let s = self.cc.sock();
         let in_flight = s.in_flight();
-        let alike = s.ca_state == CaState::Open as u8
+        let is_calm = s.ca_state == CaState::Open as u8 && self.rexmit == Rexmit::None;
+        let alike = (is_calm || self.repairs_are_sent())
             && s.ecn_flags & ecn::OK == 0
             && in_flight > 0
             && in_flight < s.snd_cwnd
-            && self.rexmit == Rexmit::None
             && !(self.tlp_probe | self.probe_pending)
             && !self.rx.has_sacks()
             && !self.is_pacing();
@@ -43,6 +43,12 @@ impl Endpoint {
             // Fewer than `room`, hence in 32 bits.
             (bytes / u64::from(self.mss)) as u32
         }
+    }
+
+    /// Returns whether a sender that repairs losses goes on with new data: all that is lost has been sent again.
+    #[inline]
+    fn repairs_are_sent(&self) -> bool {
+        self.rexmit != Rexmit::New && self.lost.peek().is_none() && !self.has_limited_transmit()
     }
 
     /// Sends up to `most` of the `room` segments.
@@ -64,10 +70,14 @@ impl Endpoint {
         s.snd_nxt = nxt;
         s.packets_out += segments;
         let full = s.in_flight() >= s.snd_cwnd;
+        let is_open = s.ca_state == CaState::Open as u8;
+        if self.in_cwnd_reduction() {
+            self.prr_out += segments;
+        }
         self.stats.data_segments_sent += u64::from(segments);
         self.stats.segments_sent += u64::from(segments - 1);
         self.write_header(seg, seq, len, 0);
-        if full && self.timers.pending == Pending::LossProbe && self.rtt.srtt_us8() != 0 {
+        if full && is_open && self.timers.pending == Pending::LossProbe && self.rtt.srtt_us8() != 0 {
             // As below, with one look at the oldest segment.
             let head_tx_ns = self.ring.get(self.ring.head()).tx_ns;
             self.cwnd_validate(true);
