@@ -159,27 +159,32 @@ impl<P: Packet> ScheduledQueue<P> {
     }
 
     /// Sends what waits, at each time up to `now` at which the line becomes free.
+    // Called several times per packet, mostly with nothing to do.
+    #[inline]
     fn serve(&mut self, now: u64) {
-        while self.up && self.queue.len() > 0 {
-            let free_at = self.transmitter.free_at();
-            let start = free_at.max(self.backlog_since);
-            if start > now {
-                break;
-            }
-            let Some((bytes, packet)) = self.queue.dequeue(start, &mut self.counters) else { continue };
-            // On a busy line the transmitter carries the fraction of a ns; a packet that came when it was free starts
-            // on a whole one.
-            let ready = if self.backlog_since >= free_at { self.backlog_since } else { 0 };
-            let depart = self.transmitter.send(ready, bytes);
-            // Drawn for lost packets too: losses do not change the jitter of the others.
-            let extra = self.jitter.as_mut().map_or(0, JitterSource::draw);
-            let due = depart.saturating_add(self.delay).saturating_add(extra);
-            if self.loss.loses(bytes, || packet.flow_hash()) {
-                self.delay_line.lose(due);
-                self.counters.drop_inside(packet, DropReason::Loss);
-            } else {
-                self.delay_line.push(due, bytes, packet);
-            }
+        while self.transmitter.free_at().max(self.backlog_since) <= now && self.up && self.queue.len() > 0 {
+            self.send_next();
+        }
+    }
+
+    /// Sends the packet whose turn it is, unless the discipline drops it instead.
+    #[inline(never)]
+    fn send_next(&mut self) {
+        let free_at = self.transmitter.free_at();
+        let start = free_at.max(self.backlog_since);
+        let Some((bytes, packet)) = self.queue.dequeue(start, &mut self.counters) else { return };
+        // On a busy line the transmitter carries the fraction of a ns; a packet that came when it was free starts on a
+        // whole one.
+        let ready = if self.backlog_since >= free_at { self.backlog_since } else { 0 };
+        let depart = self.transmitter.send(ready, bytes);
+        // Drawn for lost packets too: losses do not change the jitter of the others.
+        let extra = self.jitter.as_mut().map_or(0, JitterSource::draw);
+        let due = depart.saturating_add(self.delay).saturating_add(extra);
+        if self.loss.loses(bytes, || packet.flow_hash()) {
+            self.delay_line.lose(due);
+            self.counters.drop_inside(packet, DropReason::Loss);
+        } else {
+            self.delay_line.push(due, bytes, packet);
         }
     }
 

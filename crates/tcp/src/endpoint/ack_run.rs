@@ -278,15 +278,7 @@ impl Endpoint {
     /// Sends by [`Endpoint::poll_train`]; returns whether a further ACK may be taken.
     #[inline(never)]
     fn transmit_and_go_on(&mut self, now: Time, output: &mut impl Output) -> bool {
-        let mut seg = Segment::default();
-        loop {
-            let train = self.poll_train(now, &mut seg, u32::MAX);
-            if train.segments > 0 {
-                output.send(now, &seg, train.segments);
-            }
-            if !train.more || train.segments == 0 {
-                return self.may_take_acks();
-            }
-        }
+        self.transmit_all(now, &mut Segment::default(), output);
+        self.may_take_acks()
     }
 }

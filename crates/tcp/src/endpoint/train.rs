@@ -47,7 +47,7 @@ impl Endpoint {
 
     /// Returns whether a sender that repairs losses goes on with new data: all that is lost has been sent again.
     #[inline]
-    fn repairs_are_sent(&self) -> bool {
+    pub(super) fn repairs_are_sent(&self) -> bool {
         self.rexmit != Rexmit::New && self.lost.peek().is_none() && !self.has_limited_transmit()
     }
 
