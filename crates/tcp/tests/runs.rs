@@ -322,6 +322,7 @@ fn a_run_is_one_call_after_the_other() {
         on(Path { jitter_ns: 5_000_000, ..LONG }, "reordering on a long path", "reno", &Config::default(), 0, 0),
         case("SACK without RACK", "cubic", &sack, 1_009, 0),
         case("NewReno", "reno", &newreno, 4_001, 0),
+        on(Path { jitter_ns: 300_000, ..SHORT }, "NewReno and duplicates", "cubic", &newreno, 0, 0),
         case("SACK and the peer's window", "reno", &Config { recovery: Recovery::Sack, ..narrow.clone() }, 0, 0),
         case("SACK and a slow application", "reno", &sack, 0, 300_077),
         on(LONG, "SACK and timers", "reno", &sack, 2_003, 0),

@@ -28,7 +28,7 @@ impl Endpoint {
         if end_seq <= self.rx.nxt {
             // Nothing new: the peer must know at once (RFC 2883; Linux tcp_data_queue).
             self.stats.duplicate_segments_received += 1;
-            self.rx.dsack = Some(SackBlock { start: seg.seq, end: end_seq });
+            self.note_duplicate(seg.seq, end_seq);
             self.rx.enter_quickack(MAX_QUICKACKS);
             self.rx.ack_scheduled = true;
             self.rx.ack_now = true;
@@ -48,7 +48,7 @@ impl Endpoint {
         if seg.seq <= self.rx.nxt {
             self.stats.data_segments_received += u64::from(seg.len > 0);
             if seg.seq < self.rx.nxt {
-                self.rx.dsack = Some(SackBlock { start: seg.seq, end: self.rx.nxt });
+                self.note_duplicate(seg.seq, self.rx.nxt);
             }
             let filling = !self.rx.ofo.is_empty();
             self.event_data_received(seg);
@@ -63,12 +63,19 @@ impl Endpoint {
         self.receive_out_of_order(seg, end_seq);
     }
 
+    /// The next ACK tells of what came twice, if the peer does SACK; else it would be owed for ever.
+    fn note_duplicate(&mut self, start: u64, end: u64) {
+        if !self.is_reno() {
+            self.rx.dsack = Some(SackBlock { start, end });
+        }
+    }
+
     fn receive_out_of_order(&mut self, seg: &Segment, end_seq: u64) {
         self.ecn_received(seg);
         self.rx.last_data_ns = self.now;
         if let Some(_held) = self.rx.ofo.covering(seg.seq, end_seq) {
             self.stats.duplicate_segments_received += 1;
-            self.rx.dsack = Some(SackBlock { start: seg.seq, end: end_seq });
+            self.note_duplicate(seg.seq, end_seq);
             self.rx.ack_now = true;
         } else {
             self.stats.data_segments_received += u64::from(seg.len > 0);

@@ -89,10 +89,12 @@ impl Endpoint {
             self.rearm_rto();
         }
         self.burst = true;
-        if full {
+        // The next one would end beyond the peer's window.
+        let is_last = full || self.wnd_end < self.write_seq.min(self.nxt + u64::from(len));
+        if is_last {
             // Nothing more goes, not even an acknowledgment, which these segments carry.
             self.end_burst();
         }
-        Train { segments, more: !full }
+        Train { segments, more: !is_last }
     }
 }
