@@ -38,10 +38,10 @@ pub trait Transport: SendingEnd {
     ) -> usize {
         0
     }
-    /// The time `now` of [`Transport::poll_timeout`] has come, and behind it each further one before `until`. `send` gets
-    /// the first packet of what is to be sent by this end, `source`, on the route that starts at `hop`, with its time
-    /// and the number of packets. Returns the time of the last one and their number. None, and nothing is done: they
-    /// come one by one.
+    /// The time `now` of [`Transport::poll_timeout`] has come, and behind it each further one before `until`. `send`
+    /// gets the first packet of what is to be sent by this end, `source`, on the route that starts at `hop`, with its
+    /// time and the number of packets. Returns the time of the last one and their number. None, and nothing is done:
+    /// they come one by one.
     #[inline]
     fn handle_timer_run(
         &mut self,

@@ -17,7 +17,7 @@ impl Endpoint {
         let rx = &self.rx;
         !rx.ofo.is_empty()
             && self.only_receives()
-            // What waits is one of those that compression holds back, if there are any.
+            // An ACK that waits is one of those that compression holds back, if there are any.
             && rx.ack_scheduled == (rx.compressed > 0)
             && rx.dsack.is_none()
             && rx.fin_at.is_none()

@@ -82,7 +82,7 @@ impl Endpoint {
             && rx.offer() == rx.wnd
     }
 
-    /// What `run_timers`, `transmit_new` and `end_burst` do then, and the search in between for a further segment.
+    /// Does what `run_timers`, `transmit_new` and `end_burst` do then, without a search for a further segment.
     #[inline]
     fn send_paced(&mut self, at: Time, seg: &mut Segment) {
         self.set_now(at);
