@@ -364,26 +364,30 @@ impl Flight {
         }
     }
 
-    /// Forgets `packets`, which are in the order of sending.
+    /// Forgets `packets`, in whatever order they came.
     #[inline]
     fn forget_run(&mut self, packets: &[(u64, Packet)]) {
         let mut rest = packets;
         while let Some(&(_, first)) = rest.first() {
-            let (number, many) = (first.number(), rest.len() as u32);
-            // Of packets in order, all are there if the last one is.
-            let is_whole = rest[rest.len() - 1].1.number() == number.wrapping_add(many - 1);
-            let done = if is_whole { self.forget_trains(number, many) } else { 0 };
-            if done > 0 {
-                rest = &rest[done as usize..];
-                continue;
+            let follow = |pair: &&[(u64, Packet)]| pair[1].1.number() == pair[0].1.number().wrapping_add(1);
+            let row = 1 + rest.windows(2).take_while(follow).count();
+            self.forget_row(first.number(), row as u32);
+            rest = &rest[row..];
+        }
+    }
+
+    /// Forgets the packets `number` and those behind it, `many` in all.
+    #[inline]
+    fn forget_row(&mut self, mut number: u32, mut many: u32) {
+        while many > 0 {
+            let mut done = self.forget_trains(number, many);
+            if done == 0 {
+                let at = self.place(number);
+                let train = &self.trains[at];
+                done = (u32::from(train.count) - number.wrapping_sub(train.first)).min(many);
+                self.forget_at(at, done as u16);
             }
-            let at = self.place(number);
-            let train = &self.trains[at];
-            let most = (u32::from(train.count) - number.wrapping_sub(train.first)).min(many);
-            let is_whole = rest[most as usize - 1].1.number() == number.wrapping_add(most - 1);
-            let count = if is_whole { most as u16 } else { 1 };
-            self.forget_at(at, count);
-            rest = &rest[usize::from(count)..];
+            (number, many) = (number.wrapping_add(done), many - done);
         }
     }
 

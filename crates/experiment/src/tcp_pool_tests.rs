@@ -179,3 +179,36 @@ fn a_loss_of_an_earlier_connection_leaves_its_number_to_the_present_one() {
     pool.unpack(sent, &mut Segment::default());
     assert!(pool.is_current(sent));
 }
+
+#[test]
+fn a_run_that_comes_in_any_order_leaves_the_headers_of_the_others() {
+    let mut pool = Pool::new(2);
+    let (mut flight, mut seq, mut drawn) = (vec![], 0, 1u64);
+    let mut below = |bound: usize| {
+        drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (drawn >> 33) as usize % bound
+    };
+    for _ in 0..20_000 {
+        while flight.len() < 12 {
+            let count = 1 + below(5) as u32;
+            let mut packet = pool.pack(&Segment { seq, len: 10, ..Segment::default() }, 0, 0, count);
+            for _ in 0..count {
+                flight.push((seq, (0, packet)));
+                (packet, seq) = (packet.following(), seq + 10);
+            }
+        }
+        let run: Vec<_> = (0..1 + below(6)).map(|_| flight.remove(below(4))).collect();
+        let packets: Vec<_> = run.iter().map(|&(_, packet)| packet).collect();
+        let taken = pool.take_run(&packets, 0, |arrivals, _| {
+            let seqs: Vec<u64> = arrivals.map(|arrival| arrival.seq).collect();
+            assert_eq!(seqs, run.iter().map(|&(seq, _)| seq).collect::<Vec<_>>());
+            packets.len() - below(2)
+        });
+        let mut got = Segment::default();
+        for &(seq, (_, packet)) in &run[taken..] {
+            pool.unpack(packet, &mut got);
+            assert_eq!(got.seq, seq);
+        }
+    }
+    assert!(pool.flights[0].trains.len() <= flight.len(), "headers of packets in flight are left");
+}

@@ -38,8 +38,7 @@ impl Endpoint {
         }
         if self.rx.ack_now {
             self.write_ack(seg);
-            // The next call would find as little to send, and end the burst again, which changes nothing.
-            return Train { segments: 1, more: false };
+            return Train { segments: 1, more: sends };
         }
         Train::NONE
     }
