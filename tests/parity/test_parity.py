@@ -43,6 +43,9 @@ CORNERS: list[tuple[str, dict[str, int]]] = [
 ]
 """The paper's corners (the fourth is the default), variants, and others whose defaults hide a branch."""
 
+UNDO_ROUNDS = 4
+"""Further recordings until a reduction is undone: on a machine with other work a round may see none."""
+
 LOST = "{ packets = [200] }"
 """One packet on its way to the far end: the first is the SYN."""
 
@@ -87,7 +90,20 @@ def test_no_value_of_any_parameter_or_field_makes_the_builds_differ(name: str) -
 def test_connections_of_every_cc_are_the_same_natively(paths: None) -> None:
     chosen: list[tuple[CongestionControl, Mapping[str, int]]] = [(cc, {}) for cc in congestion_controls()]
     chosen += [(find(name), values) for name, values in CORNERS]
-    called: dict[str, Counter[str]] = {cc.name: Counter() for cc in congestion_controls()}
+    called = called_alike(chosen)
+    for cc in congestion_controls():
+        # A reduction is undone where reordering looked like loss: not on every run.
+        assert all(called[cc.name][hook] for hook in cc.hooks if hook != "undo_cwnd"), called[cc.name]
+    for _ in range(UNDO_ROUNDS):
+        if any(counts["undo_cwnd"] for counts in called.values()):
+            break
+        called = called_alike(chosen)
+    assert any(counts["undo_cwnd"] for counts in called.values())
+
+
+def called_alike(chosen: list[tuple[CongestionControl, Mapping[str, int]]]) -> dict[str, Counter[str]]:
+    """Record connections of each and hold them against the native build; return the calls of each one's hooks."""
+    called: dict[str, Counter[str]] = {cc.name: Counter() for cc, _ in chosen}
     for recording in record(chosen, SHORT):
         cc = recording.cc
         found = replayed(cc, recording.values, recording.calls)
@@ -96,10 +112,7 @@ def test_connections_of_every_cc_are_the_same_natively(paths: None) -> None:
         assert found["connections"] == 1 and found["steps"] > 30, (about, found)
         assert not recording.missed and not found["unpaired"], (about, recording.missed, found["unpaired"])
         called[cc.name].update(found["by_hook"])
-    for cc in congestion_controls():
-        # A reduction is undone where reordering looked like loss: not on every run.
-        assert all(called[cc.name][hook] for hook in cc.hooks if hook != "undo_cwnd"), called[cc.name]
-    assert sum(counts["undo_cwnd"] for counts in called.values())
+    return called
 
 
 def test_init_finds_the_state_that_cc_h_promises(paths: None) -> None:
