@@ -1,6 +1,7 @@
 //! Packets that are packed, moved and unpacked, in order and out of it.
 
 use super::*;
+use link::random::Random;
 use sim::{Routed as _, Train as _};
 
 /// One packet of `source`.
@@ -183,11 +184,8 @@ fn a_loss_of_an_earlier_connection_leaves_its_number_to_the_present_one() {
 #[test]
 fn a_run_that_comes_in_any_order_leaves_the_headers_of_the_others() {
     let mut pool = Pool::new(2);
-    let (mut flight, mut seq, mut drawn) = (vec![], 0, 1u64);
-    let mut below = |bound: usize| {
-        drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (drawn >> 33) as usize % bound
-    };
+    let (mut flight, mut seq, mut random) = (vec![], 0, Random::new(1));
+    let mut below = |bound: u64| random.below(bound) as usize;
     for _ in 0..20_000 {
         while flight.len() < 12 {
             let count = 1 + below(5) as u32;

@@ -114,6 +114,14 @@ impl World {
         }
     }
 
+    /// Trains of a run leave end `side`, and its timer is set.
+    fn depart_all(&mut self, side: usize, trains: Vec<(u64, Segment, u32)>) {
+        for (at, segment, segments) in trains {
+            self.depart(side, at, &segment, segments);
+        }
+        self.arm(side);
+    }
+
     /// Of one segment in 500 on a path with jitter, ns.
     fn lateness(&mut self) -> u64 {
         self.lottery =
@@ -155,10 +163,7 @@ impl World {
                 let (_, fired) = end.endpoint.handle_timer_run(Time(due), Time(until), send);
                 end.fired += fired;
                 end.fired_in_runs += fired - 1;
-                for (at, segment, segments) in trains {
-                    self.depart(side, at, &segment, segments);
-                }
-                self.arm(side);
+                self.depart_all(side, trains);
                 continue;
             }
             end.fired += 1;
@@ -196,10 +201,7 @@ impl World {
                 this.in_runs += taken as u64;
                 this.held_in_runs += this.endpoint.stats().out_of_order_segments - held;
                 index += taken;
-                for (at, segment, segments) in trains {
-                    self.depart(side, at, &segment, segments);
-                }
-                self.arm(side);
+                self.depart_all(side, trains);
                 if index == count {
                     break;
                 }

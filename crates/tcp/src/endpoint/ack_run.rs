@@ -33,7 +33,6 @@ impl Endpoint {
             return false;
         }
         let s = self.cc.sock();
-        let rx = &self.rx;
         self.phase == Phase::Open
             && self.una < self.nxt
             && s.ca_state == CaState::Open as u8
@@ -46,15 +45,9 @@ impl Endpoint {
             && self.rack.keeps_reo_wnd()
             && self.rexmit == Rexmit::None
             && !(self.tlp_probe | self.probe_pending | self.fin_queued | self.nospace)
-            // Nothing is owed to the peer, and a header changes nothing at the receiving half.
-            && !(rx.ack_now | rx.ack_first | rx.ack_scheduled)
-            && !rx.has_sacks()
-            && (rx.ato_ns == 0 || rx.pingpong)
-            && rx.compressed == 0
+            && self.rx.owes_nothing()
             && self.timers.delack == u64::MAX
             && self.timers.rto_shift == 0
-            && rx.wup == rx.nxt
-            && rx.offer() == rx.wnd
     }
 
     /// Returns whether the sender is one of [`Endpoint::take_acks`] with `LINUX`: by RACK, which always has a probe

@@ -207,13 +207,14 @@ impl Endpoint {
         self.cfg.nagle && !fin && self.una < self.nxt
     }
 
-    /// RFC 3042: at most two segments beyond the window on the first duplicate ACKs. Linux knows no such bound while
-    /// RACK will soon decide; without it the flow of duplicate ACKs would go on for ever.
+    /// Returns whether a bound of its own holds for new data on the first duplicate ACKs. Linux knows none while RACK
+    /// will soon decide; without one the flow of duplicate ACKs would go on for ever.
     #[inline]
     pub(super) fn has_limited_transmit(&self) -> bool {
         self.cc.sock().ca_state == CaState::Disorder as u8 && !(self.cfg.limited_transmit && self.fast_retransmit)
     }
 
+    /// RFC 3042: at most two segments beyond the window on the first duplicate ACKs.
     #[inline]
     fn beyond_limited_transmit(&self) -> bool {
         if !self.has_limited_transmit() {

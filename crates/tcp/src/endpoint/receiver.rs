@@ -204,6 +204,18 @@ impl Receiver {
         self.num_sacks != 0 || self.dsack.is_some()
     }
 
+    /// Returns whether nothing is owed to the peer, and a header that goes changes nothing here.
+    // Once per run.
+    #[inline(always)]
+    pub(crate) fn owes_nothing(&self) -> bool {
+        !(self.ack_now | self.ack_first | self.ack_scheduled)
+            && !self.has_sacks()
+            && (self.ato_ns == 0 || self.pingpong)
+            && self.compressed == 0
+            && self.wup == self.nxt
+            && self.offer() == self.wnd
+    }
+
     pub(crate) fn most_sacks(timestamps: bool) -> usize {
         MAX_SACK_BLOCKS - usize::from(timestamps)
     }

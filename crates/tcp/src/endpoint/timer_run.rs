@@ -1,11 +1,10 @@
 //! A run of timers: nearly all the work of a sender that paces, whose segments each wait for one.
 
-use super::timer_state::{Pending, NEVER};
+use super::timer_state::NEVER;
 use super::{Endpoint, Output, Phase, Rexmit};
 use crate::consts::{ecn, NS_PER_US, PACING_FREE_SEGMENTS};
 use crate::scoreboard::Entry;
 use crate::segment::Segment;
-use congestion::CaState;
 use units::Time;
 
 impl Endpoint {
@@ -56,7 +55,7 @@ impl Endpoint {
         if self.slow_path_only {
             return false;
         }
-        let (s, rx, timers) = (self.cc.sock(), &self.rx, &self.timers);
+        let (s, timers) = (self.cc.sock(), &self.timers);
         let end = self.nxt + u64::from(self.mss);
         let in_flight = s.in_flight();
         timers.pace == at
@@ -77,13 +76,7 @@ impl Endpoint {
             && (self.rexmit == Rexmit::None || self.repairs_are_sent())
             && !(self.tlp_probe | self.probe_pending)
             && !self.has_limited_transmit()
-            // Nothing is owed to the peer, and a header changes nothing at the receiving half.
-            && !(rx.ack_now | rx.ack_first | rx.ack_scheduled)
-            && !rx.has_sacks()
-            && (rx.ato_ns == 0 || rx.pingpong)
-            && rx.compressed == 0
-            && rx.wup == rx.nxt
-            && rx.offer() == rx.wnd
+            && self.rx.owes_nothing()
     }
 
     /// Does what `run_timers`, `transmit_new` and `end_burst` do then, without a search for a further segment.
@@ -102,7 +95,7 @@ impl Endpoint {
         s.lsndtime_us = now_us;
         s.snd_nxt = nxt;
         s.packets_out += 1;
-        let (limited, is_open) = (s.in_flight() >= s.snd_cwnd, s.ca_state == CaState::Open as u8);
+        let limited = s.in_flight() >= s.snd_cwnd;
         let gap = u64::from(len) * 1_000_000_000 / s.pacing_rate;
         self.pace_next_ns = at.0 + gap;
         s.next_send_us = self.pace_next_ns / NS_PER_US;
@@ -114,15 +107,7 @@ impl Endpoint {
         self.write_header(seg, seq, len, 0);
         self.cwnd_validate(limited);
         self.burst = false;
-        if is_open && self.timers.pending == Pending::LossProbe && self.rtt.srtt_us8() != 0 {
-            let head_tx_ns = self.ring.get(self.ring.head()).tx_ns;
-            self.rearm_probe(at.0, head_tx_ns);
-        } else {
-            if self.timers.pending == Pending::LossProbe {
-                self.rearm_rto();
-            }
-            self.schedule_loss_probe(false);
-        }
+        self.rearm_after_burst();
         self.timers.arm_pace(self.pace_next_ns);
     }
 }

@@ -103,6 +103,23 @@ impl Endpoint {
         u64::from(self.rtt.srtt_us8() >> 2) * NS_PER_US + more
     }
 
+    /// Arms the timer after new data, which ended a burst: [`Endpoint::rearm_rto`] where a probe was pending, and then
+    /// [`Endpoint::schedule_loss_probe`].
+    // Once per train.
+    #[inline(always)]
+    pub(crate) fn rearm_after_burst(&mut self) {
+        let is_open = self.cc.sock().ca_state == CaState::Open as u8;
+        if is_open && self.timers.pending == Pending::LossProbe && self.rtt.srtt_us8() != 0 {
+            // Both with one look at the oldest segment.
+            let head_tx_ns = self.ring.get(self.ring.head()).tx_ns;
+            return self.rearm_probe(self.now, head_tx_ns);
+        }
+        if self.timers.pending == Pending::LossProbe {
+            self.rearm_rto();
+        }
+        self.schedule_loss_probe(false);
+    }
+
     /// A train has gone while the probe was armed: what [`Endpoint::rearm_rto`] and then
     /// [`Endpoint::schedule_loss_probe`] do. `head_tx_ns`: transmission of the oldest segment.
     ///

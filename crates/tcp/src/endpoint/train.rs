@@ -70,30 +70,21 @@ impl Endpoint {
         s.snd_nxt = nxt;
         s.packets_out += segments;
         let full = s.in_flight() >= s.snd_cwnd;
-        let is_open = s.ca_state == CaState::Open as u8;
         if self.in_cwnd_reduction() {
             self.prr_out += segments;
         }
         self.stats.data_segments_sent += u64::from(segments);
         self.stats.segments_sent += u64::from(segments - 1);
         self.write_header(seg, seq, len, 0);
-        if full && is_open && self.timers.pending == Pending::LossProbe && self.rtt.srtt_us8() != 0 {
-            // As below, with one look at the oldest segment.
-            let head_tx_ns = self.ring.get(self.ring.head()).tx_ns;
-            self.cwnd_validate(true);
-            self.burst = false;
-            self.rearm_probe(self.now, head_tx_ns);
-            return Train { segments, more: false };
-        }
-        if self.timers.pending == Pending::LossProbe {
-            self.rearm_rto();
-        }
-        self.burst = true;
         // The next one would end beyond the peer's window.
         let is_last = full || self.wnd_end < self.write_seq.min(self.nxt + u64::from(len));
+        self.burst = !is_last;
         if is_last {
-            // Nothing more goes, not even an acknowledgment, which these segments carry.
-            self.end_burst();
+            // Nothing more goes, not even an acknowledgment, which these segments carry: as `end_burst`.
+            self.cwnd_validate(full);
+            self.rearm_after_burst();
+        } else if self.timers.pending == Pending::LossProbe {
+            self.rearm_rto();
         }
         Train { segments, more: !is_last }
     }
