@@ -93,7 +93,7 @@ impl<P: Packet + Routed + Train> Network<P> {
                 used += 1;
             }
         }
-        if !part.team.meet() {
+        if !part.team.wait_for_all() {
             self.stopped = true;
             return;
         }
@@ -125,7 +125,7 @@ impl<P: Packet + Routed + Train> Network<P> {
             drops.extend(state.drops.extract_if(.., |drop| of_other(drop)));
             *told = report;
         }
-        if !part.team.meet() {
+        if !part.team.wait_for_all() {
             self.stopped = true;
             return;
         }

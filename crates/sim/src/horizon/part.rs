@@ -12,7 +12,7 @@ pub(super) struct Part<P> {
     pub(super) shards: Shards,
     /// Packets for hosts, by worker.
     pub(super) packets: Vec<Vec<(u64, P)>>,
-    /// All workers together, as of the latest meeting.
+    /// All workers together, as of the latest barrier.
     pub(super) all: Report,
     /// Nothing has happened since then that changes when something happens next.
     pub(super) is_fresh: bool,

@@ -1,11 +1,11 @@
-//! Threads that take part in one run: where they meet, and what they hand each other there.
+//! Threads that take part in one run: the barrier where they wait for each other, and what they hand each other there.
 
 use super::arrival::Arrival;
 use link::DropReason;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Looks at a meeting before a thread sleeps. With 1,000, 1,000 flows took 4 % longer: waking takes its time, too.
+/// Looks at a barrier before a thread sleeps. With 1,000, 1,000 flows took 4 % longer: waking takes its time, too.
 const SPINS: u32 = 10_000;
 /// Looks after which another thread may have the core.
 const LOOKS_OF_A_TURN: u32 = 100;
@@ -50,9 +50,9 @@ impl Report {
 pub struct Team<P> {
     workers: usize,
     give_way: fn(),
-    /// Those that have come to the present meeting, and the number of meetings that are over.
-    arrived: AtomicUsize,
-    meetings: AtomicUsize,
+    /// Those that wait at the barrier, and how often all have passed it.
+    waiting: AtomicUsize,
+    passed: AtomicUsize,
     is_over: AtomicBool,
     sleep: Mutex<()>,
     wake: Condvar,
@@ -70,8 +70,8 @@ impl<P> Team<P> {
         Team {
             workers,
             give_way,
-            arrived: AtomicUsize::new(0),
-            meetings: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            passed: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
             sleep: Mutex::new(()),
             wake: Condvar::new(),
@@ -85,7 +85,7 @@ impl<P> Team<P> {
         self.workers
     }
 
-    /// Ends the run of all: no meeting waits any more, and [`crate::Network::run_horizons`] returns.
+    /// Ends the run of all: nobody waits at the barrier any more, and [`crate::Network::run_horizons`] returns.
     pub fn dissolve(&self) {
         let _awake = lock(&self.sleep);
         self.is_over.store(true, Ordering::Release);
@@ -97,20 +97,20 @@ impl<P> Team<P> {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Waits until all workers are here. False: the team is dissolved.
-    pub(super) fn meet(&self) -> bool {
-        let meeting = self.meetings.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
-            self.arrived.store(0, Ordering::Relaxed);
+    /// A barrier: waits until all workers are here. False: the team is dissolved.
+    pub(super) fn wait_for_all(&self) -> bool {
+        let passed = self.passed.load(Ordering::Acquire);
+        if self.waiting.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
+            self.waiting.store(0, Ordering::Relaxed);
             let _awake = lock(&self.sleep);
-            self.meetings.store(meeting.wrapping_add(1), Ordering::Release);
+            self.passed.store(passed.wrapping_add(1), Ordering::Release);
             self.wake.notify_all();
             return true;
         }
-        // A worker that is done with the last meeting may dissolve the team before all have left it.
-        let is_over = || self.meetings.load(Ordering::Acquire) != meeting;
+        // A worker that is done behind the last barrier may dissolve the team before all have left it.
+        let is_passed = || self.passed.load(Ordering::Acquire) != passed;
         for look in 1..=SPINS {
-            if is_over() {
+            if is_passed() {
                 return true;
             }
             if look % LOOKS_OF_A_TURN == 0 {
@@ -121,13 +121,13 @@ impl<P> Team<P> {
             }
         }
         let mut asleep = lock(&self.sleep);
-        while !is_over() && !self.is_dissolved() {
+        while !is_passed() && !self.is_dissolved() {
             asleep = self.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
         }
-        is_over()
+        is_passed()
     }
 
-    /// Packets for merged links. The owner of either end has them between two meetings.
+    /// Packets for merged links. The owner of either end has them between two barriers.
     pub(super) fn arrivals(&self, from: usize, to: usize) -> MutexGuard<'_, Vec<Parcel<P>>> {
         lock(&self.arrivals[from * self.workers + to])
     }
@@ -150,7 +150,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn nobody_leaves_a_meeting_before_all_have_come() {
+    fn nobody_passes_a_barrier_before_all_have_come() {
         let (team, came) = (Team::<()>::new(3, thread::yield_now), AtomicU64::new(0));
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -158,10 +158,10 @@ mod tests {
                 scope.spawn(move || {
                     for round in 1..=1000 {
                         came.fetch_add(1, Ordering::AcqRel);
-                        assert!(team.meet());
+                        assert!(team.wait_for_all());
                         assert_eq!(came.load(Ordering::Acquire), 3 * round);
                         // Nobody begins the next round before all have looked.
-                        assert!(team.meet());
+                        assert!(team.wait_for_all());
                     }
                 });
             }
@@ -172,7 +172,7 @@ mod tests {
     fn a_worker_that_waits_leaves_when_its_team_is_dissolved() {
         let team = Team::<()>::new(2, thread::yield_now);
         thread::scope(|scope| {
-            let waits = scope.spawn(|| team.meet());
+            let waits = scope.spawn(|| team.wait_for_all());
             team.dissolve();
             assert!(!waits.join().expect("it does not panic"));
         });
