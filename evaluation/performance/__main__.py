@@ -127,8 +127,7 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
 
 
 def in_flight_packets(bell: Dumbbell) -> int:
-    """Return the most packets that the senders have had outstanding, all flows together. The first slow start
-    overshoots furthest, so its round trips are sampled alone, twice in each.
+    """Return the most packets that the senders have had outstanding, all flows together.
 
     The first slow start overshoots furthest, so its round trips are looked at alone, twice in each.
     """

@@ -65,6 +65,25 @@ pub enum Engine {
     Events,
 }
 
+/// Does `$work` with a run that is `$built`, and with what `$make`s its transports: of TCP alone where others are not
+/// needed, so that nothing is decided per packet.
+macro_rules! with_built {
+    ($run:expr, |$built:pat_param, $make:ident| $work:expr) => {{
+        let run: ValidSimulation<'_> = $run;
+        let (nodes, of_ends) = built_in_nodes(run)?;
+        let probes = vec![];
+        if MixedMaker::is_needed(run.spec()) {
+            let $make = || MixedMaker::new(run.spec());
+            let $built = build(run, Parts { maker: $make(), nodes, of_ends, probes })?;
+            $work
+        } else {
+            let $make = Algorithms::default;
+            let $built = build(run, Parts { maker: $make(), nodes, of_ends, probes })?;
+            $work
+        }
+    }};
+}
+
 /// Runs `spec` to its end and measures. `progress` is called every few hundred thousand events.
 ///
 /// # Errors
@@ -93,15 +112,7 @@ pub fn simulate_with_engine(
         Some(Err(why)) => Some(format!("simulated packet by packet: {why}")),
         None => None,
     };
-    let (nodes, of_ends) = built_in_nodes(run)?;
-    let probes = vec![];
-    let mut outcome = if MixedMaker::is_needed(spec) {
-        let parts = Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes };
-        simulate_divided(run, build(run, parts)?, engine, || MixedMaker::new(spec), progress)?
-    } else {
-        let parts = Parts { maker: Algorithms::default(), nodes, of_ends, probes };
-        simulate_divided(run, build(run, parts)?, engine, Algorithms::default, progress)?
-    };
+    let mut outcome = with_built!(run, |built, make| simulate_divided(run, built, engine, make, progress)?);
     outcome.notes.extend(needs_packets);
     Ok(outcome)
 }
@@ -112,15 +123,7 @@ pub fn simulate_with_engine(
 /// As [`simulate`], before the run begins.
 pub fn without_horizons(spec: &RunSpec) -> Result<Option<String>, RunError> {
     let run = ValidSimulation::new(ValidRun::new(spec)?)?;
-    let (nodes, of_ends) = built_in_nodes(run)?;
-    let probes = vec![];
-    Ok(if MixedMaker::is_needed(spec) {
-        let (world, mut net) = build(run, Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes })?;
-        plan_horizons(spec, &world, &mut net).err()
-    } else {
-        let (world, mut net) = build(run, Parts { maker: Algorithms::default(), nodes, of_ends, probes })?;
-        plan_horizons(spec, &world, &mut net).err()
-    })
+    Ok(with_built!(run, |(world, mut net), _make| plan_horizons(spec, &world, &mut net).err()))
 }
 
 /// Returns whether several of `workers` share a run of `spec` by [`Engine::Workers`].
@@ -129,15 +132,7 @@ pub fn without_horizons(spec: &RunSpec) -> Result<Option<String>, RunError> {
 /// As [`simulate`], before the run begins.
 pub fn is_shared(spec: &RunSpec, workers: NonZeroUsize) -> Result<bool, RunError> {
     let run = ValidSimulation::new(ValidRun::new(spec)?)?;
-    let (nodes, of_ends) = built_in_nodes(run)?;
-    let probes = vec![];
-    Ok(if MixedMaker::is_needed(spec) {
-        let mut built = build(run, Parts { maker: MixedMaker::new(spec), nodes, of_ends, probes })?;
-        divide(spec, &mut built, workers.get()).is_some()
-    } else {
-        let mut built = build(run, Parts { maker: Algorithms::default(), nodes, of_ends, probes })?;
-        divide(spec, &mut built, workers.get()).is_some()
-    })
+    Ok(with_built!(run, |mut built, _make| divide(spec, &mut built, workers.get()).is_some()))
 }
 
 /// As [`simulate`], with parts of one's own: another transport, nodes in mid path, probes.

@@ -9,6 +9,7 @@ mod timers;
 pub use connections::Connections;
 pub use nodes::Nodes;
 pub use samples::Samples;
+use samples::{goodput_bps, Noted};
 pub use stripes::Stripes;
 pub use timers::Timers;
 
@@ -21,7 +22,7 @@ use crate::packet::Packet;
 use crate::path_test_ends::PathTest;
 use crate::probe::{FlowObservation, Probe, ProbeView, QueueObservation};
 use crate::sender_command::AddressedCommand;
-use crate::series::{FlowRow, FlowSeries};
+use crate::series::FlowSeries;
 use crate::side::Side;
 use crate::transport::{Transport, TransportMaker};
 use crate::windows::Windows;
@@ -194,34 +195,21 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
                 continue;
             }
             let received = flow.received(Side::Receiver);
-            let sample = flow.sender.sample();
-            let rate = |since: u64, received: u64| (received - since) as f64 * 8.0 / interval.as_secs_f64();
             let [back_since, since] = flow.received_at_sample;
-            let stats = flow.stats(Side::Sender);
-            let (lag, lag_bytes) = match flow.workload.share() {
+            let lag = match flow.workload.share() {
                 Some(share) => self.stripes.0[share.stripe].messages().lag_of(share.lane, now),
                 None => flow.workload.lag(now, received),
             };
-            self.flow_series.push(FlowRow {
-                time: now,
-                flow: index,
-                cwnd_packets: sample.cwnd_packets,
-                ssthresh_packets: sample.ssthresh_packets,
-                srtt: sample.srtt,
-                in_flight_bytes: sample.in_flight_bytes,
-                goodput_bps: rate(since, received),
-                retransmitted_segments: stats.retransmitted_segments,
-                duplicate_acks: Some(stats.duplicate_acks_received),
-                lag,
-                lag_bytes,
-            });
+            self.flow_series.push(Noted::of(flow, lag).row((now, index), received - since, interval));
             if self.has_udt {
-                self.flow_series.udt.sample(sample.udt);
+                self.flow_series.udt.sample(flow.sender.sample().udt);
             }
             let back = flow.received(Side::Sender);
             if !self.nodes.is_empty() {
                 let again = flow.stats(Side::Receiver).retransmitted_segments;
-                let two_way = flow.is_two_way().then(|| (flow.receiver.sample(), rate(back_since, back), again));
+                let two_way = flow
+                    .is_two_way()
+                    .then(|| (flow.receiver.sample(), goodput_bps(back - back_since, interval), again));
                 self.flow_series.reverse.sample(two_way);
             }
             flow.received_at_sample = [back, received];

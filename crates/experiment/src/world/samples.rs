@@ -8,7 +8,7 @@ use units::{Span, Time};
 
 /// Values of a sender at one time.
 #[derive(Clone, Copy)]
-struct Noted {
+pub(super) struct Noted {
     /// It has opened its connection.
     is_open: bool,
     cwnd_packets: u32,
@@ -30,6 +30,48 @@ const CLOSED: Noted = Noted {
     duplicate_acks: 0,
     lag: (Span::ZERO, 0),
 };
+
+impl Noted {
+    /// Those of `flow`, whose connection is open, with the age and the bytes of what it has not delivered.
+    #[inline]
+    pub fn of<T: Transport>(flow: &Flow<T>, lag: (Span, u64)) -> Noted {
+        let (sample, counts) = (flow.sender.sample(), flow.sender_counts());
+        Noted {
+            is_open: true,
+            cwnd_packets: sample.cwnd_packets,
+            ssthresh_packets: sample.ssthresh_packets,
+            srtt: sample.srtt,
+            in_flight_bytes: sample.in_flight_bytes,
+            retransmitted_segments: counts.0,
+            duplicate_acks: counts.1,
+            lag,
+        }
+    }
+
+    /// The row of flow `index` at `time`; `new_bytes` have come to its receiver in the `interval` before.
+    #[inline]
+    pub fn row(&self, (time, index): (Time, usize), new_bytes: u64, interval: Span) -> FlowRow {
+        FlowRow {
+            time,
+            flow: index,
+            cwnd_packets: self.cwnd_packets,
+            ssthresh_packets: self.ssthresh_packets,
+            srtt: self.srtt,
+            in_flight_bytes: self.in_flight_bytes,
+            goodput_bps: goodput_bps(new_bytes, interval),
+            retransmitted_segments: self.retransmitted_segments,
+            duplicate_acks: Some(self.duplicate_acks),
+            lag: self.lag.0,
+            lag_bytes: self.lag.1,
+        }
+    }
+}
+
+/// Rate of `bytes` in an interval, bit/s.
+#[inline]
+pub(super) fn goodput_bps(bytes: u64, interval: Span) -> f64 {
+    bytes as f64 * 8.0 / interval.as_secs_f64()
+}
 
 /// Samples of `flows` flows that wait for being written: flows have their turns in this order.
 #[derive(Default)]
@@ -63,19 +105,9 @@ impl Samples {
             Side::Receiver => self.received[place] = flow.received(Side::Receiver),
             Side::Sender if !is_open => self.senders[place] = CLOSED,
             Side::Sender => {
-                let (sample, stats) = (flow.sender.sample(), flow.sender_counts());
                 // Of a bulk flow that is zero, wherever the other end is; those of other flows are one process.
                 let lag = flow.workload.lag(now, flow.received(Side::Receiver));
-                self.senders[place] = Noted {
-                    is_open: true,
-                    cwnd_packets: sample.cwnd_packets,
-                    ssthresh_packets: sample.ssthresh_packets,
-                    srtt: sample.srtt,
-                    in_flight_bytes: sample.in_flight_bytes,
-                    retransmitted_segments: stats.0,
-                    duplicate_acks: stats.1,
-                    lag,
-                };
+                self.senders[place] = Noted::of(flow, lag);
             }
         }
     }
@@ -89,19 +121,7 @@ impl Samples {
                 continue;
             }
             let since = std::mem::replace(&mut flow.received_at_sample[Side::Receiver as usize], received);
-            series.push(FlowRow {
-                time,
-                flow: index,
-                cwnd_packets: sender.cwnd_packets,
-                ssthresh_packets: sender.ssthresh_packets,
-                srtt: sender.srtt,
-                in_flight_bytes: sender.in_flight_bytes,
-                goodput_bps: (received - since) as f64 * 8.0 / interval.as_secs_f64(),
-                retransmitted_segments: sender.retransmitted_segments,
-                duplicate_acks: Some(sender.duplicate_acks),
-                lag: sender.lag.0,
-                lag_bytes: sender.lag.1,
-            });
+            series.push(sender.row((time, index), received - since, interval));
         }
     }
 }
