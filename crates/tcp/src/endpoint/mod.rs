@@ -466,16 +466,16 @@ impl Endpoint {
         }
     }
 
-    /// Returns whether nothing is in flight, to be sent, or to be acknowledged now: [`Endpoint::poll_transmit`] would
-    /// find nothing. So it is in a receiver most of the time.
+    /// Returns whether nothing is to be sent or acknowledged now: [`Endpoint::poll_transmit`] would find nothing and
+    /// change nothing. So it is in a receiver most of the time, and in a sender that has sent all that was written.
     #[inline]
     pub fn is_idle(&self) -> bool {
         !self.rx.ack_now
             && self.nxt == self.write_seq
             && self.phase == Phase::Open
-            && self.una == self.nxt
             && !self.fin_queued
             && !self.rx.ack_first
+            && (self.una == self.nxt || self.waits_for_acks())
     }
 
     /// Time at which [`Endpoint::handle_timeout`] is to be called at the latest; [`Time::NEVER`] when not at all.

@@ -26,11 +26,12 @@ impl Endpoint {
                 return self.transmit_train(seg, room, max_segments);
             }
             if self.transmit_data(seg) {
-                if !self.must_wait_for_pace() {
+                // As the next call would find.
+                if self.must_wait_for_pace() {
+                    self.timers.arm_pace(self.pace_next_ns);
+                } else if !self.has_sent_all() {
                     return Train::ONE;
                 }
-                // As the next call would find.
-                self.timers.arm_pace(self.pace_next_ns);
                 self.end_burst();
                 return Train { segments: 1, more: false };
             }
@@ -55,6 +56,27 @@ impl Endpoint {
             && self.nxt < self.write_seq
             && self.rexmit != Rexmit::New
             && !(self.tlp_probe | self.probe_pending | self.rx.ack_now)
+    }
+
+    /// Returns whether there is nothing more to send before something else happens, not even an acknowledgment.
+    #[inline]
+    fn has_sent_all(&self) -> bool {
+        #[cfg(test)]
+        if self.slow_path_only {
+            return false;
+        }
+        self.nxt == self.write_seq
+            && !(self.tlp_probe | self.probe_pending | self.rx.ack_now | self.rx.ack_first | self.fin_queued)
+            && self.rexmit == Rexmit::None
+    }
+
+    /// Returns whether a sender that has sent all that was written has nothing to repair, to probe or to conclude.
+    #[inline]
+    pub(super) fn waits_for_acks(&self) -> bool {
+        let s = self.cc.sock();
+        !(self.burst | self.tlp_probe | self.probe_pending)
+            && self.rexmit == Rexmit::None
+            && s.in_flight() < s.snd_cwnd
     }
 
     #[inline]
