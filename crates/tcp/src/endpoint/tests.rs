@@ -7,21 +7,36 @@ use std::collections::{BTreeMap, VecDeque};
 const RTT_NS: u64 = 20_000_000;
 const MSS: u64 = 1448;
 
-/// A transfer over a line of 1 Gbit/s that drops each `drop`-th data segment; returns the sender.
-fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_path_only: bool) -> Endpoint {
+/// Time at which piece `nth` of a transfer is written, ns: some within a round trip, then a pause longer than timeouts.
+fn piece_at(nth: u64) -> u64 {
+    15_000_000 * (nth + nth / 8 * 40)
+}
+
+/// A transfer over a line of 1 Gbit/s that drops each `drop`-th data segment, written in so many pieces; with more than
+/// one the other end answers each. Returns the sender.
+fn transfer(cfg: &Config, algorithm: &str, (drop, pieces): (u64, u64), slow_path_only: bool) -> Endpoint {
     let algorithm = congestion::find(algorithm).expect("a built-in algorithm");
     let make = || Controller::new(&algorithm, &BTreeMap::new()).expect("default parameters");
     let mut client = Endpoint::new_client(cfg.clone(), make(), Time::ZERO);
     let mut server = Endpoint::new_server(cfg.clone(), make(), Time::ZERO);
     client.slow_path_only = slow_path_only;
+    server.slow_path_only = slow_path_only;
     let (mut forward, mut back) = (VecDeque::new(), VecDeque::new());
     let (mut seg, mut free, mut count) = (Segment::default(), 0u64, 0u64);
     let mut longest = 0;
     client.connect(Time::ZERO);
-    client.write(Time::ZERO, 10_000 * MSS + 77);
-    client.close(Time::ZERO);
-    let mut now = 0;
+    let (mut now, mut written) = (0, 0);
     while !client.fin_acked {
+        if written < pieces && now == piece_at(written) {
+            written += 1;
+            client.write(Time(now), 10_000 * MSS / pieces + 77);
+            if pieces > 1 {
+                server.write(Time(now), 2 * MSS + written);
+            }
+            if written == pieces {
+                client.close(Time(now));
+            }
+        }
         loop {
             // Trains are cut at odd places, too.
             let train = client.poll_train(Time(now), &mut seg, if count % 3 == 0 { 2 } else { u32::MAX });
@@ -44,8 +59,12 @@ fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_path_only: bool) -> E
         }
         let (f, b) = (forward.front().map_or(u64::MAX, |x| x.0), back.front().map_or(u64::MAX, |x| x.0));
         let (c, s) = (client.poll_timeout().0, server.poll_timeout().0);
-        now = f.min(b).min(c).min(s);
+        let next_piece = if written < pieces { piece_at(written) } else { u64::MAX };
+        now = f.min(b).min(c).min(s).min(next_piece);
         assert_ne!(now, u64::MAX, "nothing more happens");
+        if now == next_piece {
+            continue;
+        }
         if now == f {
             server.handle_segment(Time(now), &forward.pop_front().expect("a segment").1);
         } else if now == b {
@@ -65,15 +84,25 @@ fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_path_only: bool) -> E
 fn fast_paths_and_slow_paths_agree() {
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Rack] {
         for algorithm in ["reno", "cubic", "bbr"] {
-            for (drop, timestamps, pacing) in
-                [(u64::MAX, true, false), (700, true, false), (700, false, true), (43, true, false), (43, true, true)]
-            {
+            for (drop, pieces, timestamps, pacing) in [
+                (u64::MAX, 1, true, false),
+                (u64::MAX, 250, true, false),
+                (700, 1, true, false),
+                (700, 90, true, false),
+                (700, 1, false, true),
+                (43, 1, true, false),
+                (43, 1, true, true),
+                (43, 40, true, false),
+                (43, 250, false, true),
+                (7, 250, true, false),
+                (7, 2_000, true, false),
+            ] {
                 // Growth as in ns-2, too.
                 let count = if timestamps { Count::Segments } else { Count::Acks };
                 let cfg = Config { recovery, timestamps, pacing, count, cwnd_validation: !pacing, ..Config::default() };
-                let short = transfer(&cfg, algorithm, drop, false);
-                let long = transfer(&cfg, algorithm, drop, true);
-                let what = format!("{recovery:?} {algorithm} {drop}");
+                let short = transfer(&cfg, algorithm, (drop, pieces), false);
+                let long = transfer(&cfg, algorithm, (drop, pieces), true);
+                let what = format!("{recovery:?} {algorithm} {drop} {pieces}");
                 assert_eq!(short.now, long.now, "{what}");
                 assert_eq!(short.stats, long.stats, "{what}");
                 let (mut a, mut b) = (short.cc.sock().clone(), long.cc.sock().clone());
@@ -90,7 +119,7 @@ fn fast_paths_and_slow_paths_agree() {
 #[test]
 fn memory_follows_the_data_in_flight() {
     let cfg = Config { initial_cwnd: 9_000, ..Config::default() };
-    let client = transfer(&cfg, "reno", u64::MAX, false);
+    let client = transfer(&cfg, "reno", (u64::MAX, 1), false);
     assert!(client.ring.is_empty() && client.lost.peek().is_none() && client.sacked.is_empty());
     assert!(client.rack.resent.is_empty() && client.copies.is_empty());
     // Steps of loss detection: none without loss.
