@@ -189,7 +189,8 @@ impl<T: Transport> Connections<T> {
     }
 
     /// Sends all that an endpoint has to send and sets its timer.
-    #[inline]
+    // Once per packet; as a call it takes 3 % more instructions on flows of constant rate (callgrind).
+    #[inline(always)]
     pub fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
         // A receiver has nothing to send after every other packet.
         if !self.flows[index].endpoint(side).is_idle() {
