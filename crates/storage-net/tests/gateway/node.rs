@@ -157,22 +157,14 @@ impl Node {
 
     /// Waits for a link service of a command.
     pub fn els(&self, command: Command) -> Frame {
-        loop {
-            let frame = self.fc();
-            if frame.header.kind == FrameType::ELS && frame.payload.to_bytes().first() == Some(&command.0) {
-                return frame;
-            }
-        }
+        self.frame_such(|frame| {
+            frame.header.kind == FrameType::ELS && frame.payload.to_bytes().first() == Some(&command.0)
+        })
     }
 
     /// Waits for a frame of SCSI data.
     pub fn data_frame(&self) -> Frame {
-        loop {
-            let frame = self.fc();
-            if frame.header.kind == FrameType::FCP {
-                return frame;
-            }
-        }
+        self.frame_such(|frame| frame.header.kind == FrameType::FCP)
     }
 
     /// Registers for state changes.
@@ -235,21 +227,36 @@ impl Node {
 
     /// The next FC frame.
     pub fn fc(&self) -> Frame {
-        loop {
-            if let Received::Fc(frame) = self.receive() {
-                return frame;
-            }
-        }
+        self.frame_such(|_| true)
+    }
+
+    /// The next FC frame that is wanted.
+    fn frame_such(&self, wanted: impl Fn(&Frame) -> bool) -> Frame {
+        self.first(|received| match received {
+            Received::Fc(frame) if wanted(&frame) => Some(frame),
+            _ => None,
+        })
     }
 
     /// The next FIP message of a kind.
     pub fn fip(&self, wanted: impl Fn(&Message) -> bool) -> Message {
-        loop {
-            match self.receive() {
-                Received::Fip(message) if wanted(&message) => return message,
-                _ => {}
+        self.first(|received| match received {
+            Received::Fip(message) if wanted(&message) => Some(message),
+            _ => None,
+        })
+    }
+
+    /// The first frame of which `pick` takes something. Others do not lengthen the wait: a gateway advertises itself
+    /// for ever.
+    #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it bounds a wait")]
+    fn first<T>(&self, pick: impl Fn(Received) -> Option<T>) -> T {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < TIMEOUT {
+            if let Some(picked) = pick(self.receive()) {
+                return picked;
             }
         }
+        panic!("no such frame in {TIMEOUT:?}");
     }
 }
 
