@@ -55,7 +55,7 @@ def by_command(title: str, file: Path, options: list[str]) -> Cost:
     store = folder / "results.sqlite"
     Store(str(store)).close()
     command = [sys.executable, "-c", "from elephan.cli import main; main()", "run", str(file), "--store", str(store)]
-    # Where Python may keep no bytecode, it compiles each module at each start: 40 % of the command's time.
+    # Python that may keep no bytecode compiles each module at each start: 40 % of the command's time.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     wall_s, before_s = time.perf_counter(), cpu_of_children()
     subprocess.run([*command, "--out", str(folder / "out"), *options], check=True, capture_output=True, env=environment)
