@@ -61,24 +61,24 @@ impl Endpoint {
     /// Returns whether there is nothing more to send before something else happens, not even an acknowledgment.
     #[inline]
     fn has_sent_all(&self) -> bool {
-        #[cfg(test)]
-        if self.slow_path_only {
-            return false;
-        }
-        self.nxt == self.write_seq
-            && !(self.tlp_probe | self.probe_pending | self.rx.ack_now | self.rx.ack_first | self.fin_queued)
-            && self.rexmit == Rexmit::None
+        self.nxt == self.write_seq && !(self.rx.ack_now | self.rx.ack_first | self.fin_queued) && self.has_nothing_due()
     }
 
     /// Returns whether a sender that has sent all that was written has nothing to repair, to probe or to conclude.
     #[inline]
     pub(super) fn waits_for_acks(&self) -> bool {
+        let s = self.cc.sock();
+        !self.burst && self.has_nothing_due() && s.in_flight() < s.snd_cwnd
+    }
+
+    /// Returns whether neither a repair nor a probe is to be sent.
+    #[inline]
+    fn has_nothing_due(&self) -> bool {
         #[cfg(test)]
         if self.slow_path_only {
             return false;
         }
-        let s = self.cc.sock();
-        !(self.burst | self.tlp_probe | self.probe_pending) && self.rexmit == Rexmit::None && s.in_flight() < s.snd_cwnd
+        !(self.tlp_probe | self.probe_pending) && self.rexmit == Rexmit::None
     }
 
     #[inline]
