@@ -62,7 +62,7 @@ pub trait Transport: SendingEnd {
     fn prefetch(&self) {}
     /// Parts of itself that a run of packets needs, at the sender and at the receiver: places and lengths, bytes.
     const PARTS_OF_RUNS: [&'static [(usize, usize)]; 2] = [&[(0, 512)]; 2];
-    /// Returns true if [`Transport::poll_train`] would find nothing. May be false at any time.
+    /// Returns true if [`Transport::poll_train`] would find nothing and change nothing. May be false at any time.
     fn is_idle(&self) -> bool;
     /// Returns the latest time for a call of [`Transport::handle_timeout`].
     fn poll_timeout(&self) -> Time;

@@ -3,8 +3,8 @@
 //! Implemented: handshake with options, slow start and congestion avoidance through a [`congestion::Controller`], loss
 //! detection and recovery of three generations ([`config::Recovery`]), RTO, tail loss probes, undo of spurious
 //! reductions, delayed ACKs, receive window with autotuning and zero-window probes, cwnd validation, ECN, pacing, FIN,
-//! SACK compression. Not implemented: payload (only its length), reset of connections, urgent data, path MTU
-//! discovery, Nagle's algorithm. An endpoint reads no clock, no socket and no random number.
+//! SACK compression, Nagle's algorithm. Not implemented: payload (only its length), reset of connections, urgent data,
+//! path MTU discovery. An endpoint reads no clock, no socket and no random number.
 //!
 //! **Invariant: an endpoint's behaviour is a function of its configuration and of the calls on it, with their times;
 //! the cost of a call does not grow with the window.**
@@ -16,9 +16,9 @@
 //!   `handle_timeout`);
 //! - getters, which change nothing.
 //!
-//! Order: after every command and every input call `poll_transmit` until it returns false, then read `poll_timeout`.
-//! Time never goes back between calls. A timeout may be earlier than needed, never later: `handle_timeout` before
-//! anything is due is harmless.
+//! Order: after every command and every input call `poll_transmit` until it returns false, or `poll_train` until it
+//! says that there is no more; then read `poll_timeout`. Both give the same. Time never goes back between calls. A
+//! timeout may be earlier than needed, never later: `handle_timeout` before anything is due is harmless.
 //!
 //! Linux's tcp_input.c, tcp_output.c, tcp_recovery.c, tcp_rate.c and tcp_timer.c are the reference of behaviour; no
 //! line is taken from them. Comments name their functions.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use units::Time;
 
-/// Longest run, ns: with nothing to do it takes a barrier for each of its longest horizons.
+/// Longest run, ns: with nothing to do it takes two barriers for each of its longest horizons.
 const MOST_NS: u64 = 1_000_000;
 
 /// Runs the part of `case` that is that of `worker` in `team`; returns what it sees.

@@ -98,7 +98,7 @@ pub(crate) enum Rexmit {
 pub struct Train {
     /// Their number.
     pub segments: u32,
-    /// True if there may be more to send; false spares a further call.
+    /// True if there may be more to send. False spares a further call, which would see the end of the burst twice.
     pub more: bool,
 }
 
@@ -435,19 +435,26 @@ impl Endpoint {
     /// Writes the next segment to send into `seg` and returns true; false when there is none.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, seg: &mut Segment) -> bool {
-        self.poll_train(now, seg, 1).segments > 0
+        self.poll(now, seg, 1, true).segments > 0
     }
 
     /// As [`Endpoint::poll_transmit`], but up to `max_segments` segments at once where they are alike: the first into
     /// `seg`; each further one begins where the one before it ends (`seq` grows by `len`) and equals it in all else.
+    /// To be called until there are no more ([`Train::more`]), not again.
     #[inline]
     pub fn poll_train(&mut self, now: Time, seg: &mut Segment, max_segments: u32) -> Train {
+        self.poll(now, seg, max_segments, false)
+    }
+
+    /// Sends what is to go next; `asks_again`: whatever it was, the caller asks until there is nothing.
+    #[inline(always)]
+    fn poll(&mut self, now: Time, seg: &mut Segment, max_segments: u32, asks_again: bool) -> Train {
         if self.is_idle() {
             return Train::NONE;
         }
         self.set_now(now);
         if self.phase == Phase::Open {
-            self.transmit_open(seg, max_segments)
+            self.transmit_open(seg, max_segments, asks_again)
         } else {
             Train { segments: u32::from(self.transmit_handshake(seg)), more: true }
         }

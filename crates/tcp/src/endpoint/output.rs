@@ -11,9 +11,9 @@ use congestion::{CaEvent, CaState};
 use units::growth::reserve;
 
 impl Endpoint {
-    // Once per segment.
+    // Once per segment. A burst ends once: with its last segment, or when a caller that asks again gets none.
     #[inline(always)]
-    pub(super) fn transmit_open(&mut self, seg: &mut Segment, max_segments: u32) -> Train {
+    pub(super) fn transmit_open(&mut self, seg: &mut Segment, max_segments: u32, asks_again: bool) -> Train {
         if self.rx.ack_first {
             self.rx.ack_first = false;
             self.write_ack(seg);
@@ -23,9 +23,12 @@ impl Endpoint {
         if sends {
             let room = self.train_room();
             if room > 0 {
-                return self.transmit_train(seg, room, max_segments);
+                return self.transmit_train(seg, room, max_segments, asks_again);
             }
             if self.transmit_data(seg) {
+                if asks_again {
+                    return Train::ONE;
+                }
                 // As the next call would find.
                 if self.must_wait_for_pace() {
                     self.timers.arm_pace(self.pace_next_ns);

@@ -51,9 +51,15 @@ impl Endpoint {
         self.rexmit != Rexmit::New && self.lost.peek().is_none() && !self.has_limited_transmit()
     }
 
-    /// Sends up to `most` of the `room` segments.
+    /// Sends up to `max_segments` of the `room` segments; `asks_again` as in `transmit_open`.
     #[inline]
-    pub(super) fn transmit_train(&mut self, seg: &mut Segment, room: u32, max_segments: u32) -> Train {
+    pub(super) fn transmit_train(
+        &mut self,
+        seg: &mut Segment,
+        room: u32,
+        max_segments: u32,
+        asks_again: bool,
+    ) -> Train {
         let segments = room.min(max_segments);
         let (seq, len) = (self.nxt, self.mss);
         self.event_data_sent();
@@ -77,7 +83,7 @@ impl Endpoint {
         self.stats.segments_sent += u64::from(segments - 1);
         self.write_header(seg, seq, len, 0);
         // The next one would end beyond the peer's window.
-        let is_last = full || self.wnd_end < self.write_seq.min(self.nxt + u64::from(len));
+        let is_last = !asks_again && (full || self.wnd_end < self.write_seq.min(self.nxt + u64::from(len)));
         self.burst = !is_last;
         if is_last {
             // Nothing more goes, not even an acknowledgment, which these segments carry: as `end_burst`.
