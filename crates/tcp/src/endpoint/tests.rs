@@ -12,7 +12,7 @@ fn piece_at(nth: u64) -> u64 {
     15_000_000 * (nth + nth / 8 * 40)
 }
 
-/// How a sender is asked for its segments.
+/// Ways to ask a sender for its segments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Trains,
@@ -22,7 +22,7 @@ enum Way {
     OneByOne,
 }
 
-/// What `sender` sends next, up to `most` segments.
+/// The next segments of `sender`, `most` at most.
 fn next(sender: &mut Endpoint, now: Time, seg: &mut Segment, most: u32, way: Way) -> Train {
     if way != Way::OneByOne {
         return sender.poll_train(now, seg, most);
