@@ -24,7 +24,7 @@ from typing import Any
 from elephan.backends.host import cpu_model
 from evaluation.performance import engines
 from evaluation.performance.dumbbell import NS_PER_S, PAYLOAD_BYTES, Dumbbell, run_spec
-from evaluation.performance.engines import ROOT, Result, Unavailable
+from evaluation.performance.engines import PEERS, ROOT, Result, Unavailable
 from evaluation.performance.page import write_page
 from evaluation.requirements import exit_code
 
@@ -43,7 +43,6 @@ BUDGETS_S = {"ns-2": 40.0, "ns-3": 75.0}
 LARGE_WINDOW_FACTOR = 3.5
 """More of it for ns-2 where the window is large: its slow start alone costs 100 s on W4."""
 LARGE_WINDOW_PACKETS = 50_000
-PEERS = ("ns-2", "ns-3")
 CORES = 2
 SEVERAL_CORES = "elephan+cores"
 """elephan on so many cores."""

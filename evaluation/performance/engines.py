@@ -27,6 +27,7 @@ SKELETON_PACKETS = 20_000_000
 NS3_LIBRARIES = ["applications", "point-to-point", "traffic-control", "internet", "network", "stats", "core"]
 CPU_RESOLUTION_S = 1e-3
 """The scheduler's accounts are brought up to date at its ticks; a run shorter than one may have used none."""
+PEERS = ("ns-2", "ns-3")
 FULL_SHARE = 0.5
 """A peer's window counts as full from half a bandwidth-delay product on: where a loss may leave it."""
 

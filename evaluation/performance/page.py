@@ -9,13 +9,12 @@ from statistics import median
 from typing import Any
 
 from evaluation.markdown import filled, table
+from evaluation.performance.engines import PEERS, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "results" / "performance.md"
 
 SKELETON_GOALS = {"W1": 1.0, "W2": 1.3, "W3": 1.1, "W4": 1.2, "W5a": 1.0, "W5b": 0.5}
 """Least ratio of rates to the skeleton's."""
-PEERS = ("ns-2", "ns-3")
 PEER_GOALS = {"W2": {"over_ns-2": 50, "over_ns-3": 2_500}, "W3": {"over_ns-2": 35}}
 """Least ratio of rates to those of other simulators."""
 REAL_TIME_GOALS = {"W5a": 2.0}
@@ -46,7 +45,7 @@ commit `{commit}`{changed}: {cpu}, {cores} cores, Linux {kernel}, rustc {rustc}.
 elephan and the skeleton: median of several whole runs in turn. The peers run once, for a bounded CPU time, and count
 from when their window got full, because their cost per packet grows with it; a star: it did not get full, and the true
 rate is lower. Where that CPU time ended before the run, the rate is that of its beginning: on W4 ns-2 repairs losses of
-its first overshoot until 3.4 s and more, at a fraction of its later rate. Peers: {versions}; they ran {parts}.
+its first overshoot until 3.4 s and more, at a fraction of its later rate. Peers: {versions}. Their runs: {parts}.
 `evaluation/performance/skeleton.rs` has three FIFO hops each way, an ACK per two packets, one pending event per link, a
 fixed window and no TCP: the limit of a simulator of this form. Other work on the machine moves both; their ratio stays.
 
@@ -193,7 +192,7 @@ def peers_parts(workloads: list[dict[str, Any]]) -> str:
         parts = [f"{name} {entry['note'].partition(';')[0]}" for name, entry in found if entry and "note" in entry]
         if parts:
             texts.append(f"{peer} {', '.join(parts)}")
-    return "; ".join(texts) or "nothing"
+    return "; ".join(texts) or "none"
 
 
 def costs_table(workloads: list[dict[str, Any]]) -> str:
