@@ -52,6 +52,11 @@ pub enum Event {
     },
     /// A file was left out, and the copy goes on.
     Fault(crate::report::FileFault),
+    /// Something that the user should know and that is no fault.
+    Note {
+        /// One line.
+        text: String,
+    },
     /// A stream was lost and is made again, or a chunk came damaged and is sent again.
     Retry {
         /// Reason, in one line.
