@@ -12,6 +12,7 @@ mod end;
 mod error;
 mod exclude;
 mod forget;
+mod handshakes;
 mod journal_file;
 mod keys;
 mod known_hashes;
