@@ -1,5 +1,5 @@
-//! Connections at the port whose peers have not shown the token: each has a thread, a time limit, and a place that a new
-//! connection may take.
+//! Connections at the port whose peers have not shown the token: each has a thread, a time limit, and a place that a
+//! new connection may take.
 
 use crate::session::{lock, wait, GLANCE};
 use crate::transport::Handle;

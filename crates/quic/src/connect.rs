@@ -182,7 +182,7 @@ async fn take_all(
     runtime: Weak<Shared>,
 ) {
     let limits = Limits { total: HANDSHAKES, per_address: HANDSHAKES, time: HANDSHAKE };
-    // Which handshake a new one displaces is not to be foreseen: the hash has keys of this process's own.
+    // Peers must not predict which handshake is displaced: the hash has keys of this process's own.
     let seed = RandomState::new().hash_one(0);
     let handshakes = Mutex::new(Handshakes { pending: Pending::new(limits, seed), tasks: BTreeMap::new() });
     let handshakes = Arc::new(handshakes);
