@@ -126,3 +126,13 @@ def test_user_nobody_starts_no_ssh_at_the_port_of_a_tunnel(hosts: testbed.Hosts,
     assert done.returncode == 0, done.stderr
     same(source, there)
     assert made[0] > 500
+
+
+def test_a_copy_without_strangers_has_no_note_on_them(hosts: testbed.Hosts, copy: Copy, tmp_path: Path) -> None:
+    """Streams of the other end that are under way when all is done are no strangers."""
+    source = tmp_path / "small"
+    source.write_bytes(b"1")
+    for number in range(5):
+        done = copy(source, f"near-left:{hosts.left.home() / f'small{number}'}", "--streams", "64", "--json")
+        assert done.returncode == 0, done.stderr
+        assert not any("token" in note for note in events(done.stdout)[-1]["receipt"]["notes"])

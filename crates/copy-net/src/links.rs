@@ -164,7 +164,7 @@ impl Links {
             let control = control.clone();
             let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
                 let _cpu = CpuCount(session);
-                match self.greeted(incoming, handshake) {
+                match self.greeted(session, incoming, handshake) {
                     Some((greeting, connection)) if greeting.is_data => match self.met(session, user) {
                         Some(user) => self.run(session, user, greeting.stream, connection),
                         // The copy is over.
@@ -193,9 +193,15 @@ impl Links {
 
     /// Handshake and greeting of an incoming connection. The failure of a handshake is never an error of the copy: any
     /// host that reaches the port can cause it.
-    fn greeted(&self, incoming: Box<dyn Incoming>, handshake: Handshake<'_>) -> Option<(Greeting, Connection)> {
+    fn greeted(
+        &self,
+        session: &Session,
+        incoming: Box<dyn Incoming>,
+        handshake: Handshake<'_>,
+    ) -> Option<(Greeting, Connection)> {
         let greeted = self.greet(incoming, &handshake);
-        if greeted.is_none() {
+        // Handshakes of the other end may be under way when the copy is over.
+        if greeted.is_none() && !session.is_over() {
             self.handshakes.count_refused();
         }
         let (greeting, mut connection) = greeted?;

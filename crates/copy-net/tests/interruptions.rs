@@ -7,8 +7,6 @@ use crate::relay::Faults;
 use copy::{CopyOptions, Event, FaultKind, Steering, TransportSpec};
 use copy_net::ErrorKind;
 use std::fs;
-use std::io::Write;
-use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
