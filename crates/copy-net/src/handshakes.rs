@@ -78,7 +78,7 @@ impl Handshakes {
     /// Closes all: the copy is over, and threads of handshakes end.
     pub fn close(&self) {
         let state = &mut *lock(&self.state);
-        for handle in std::mem::take(&mut state.handles).into_values() {
+        for handle in state.handles.values() {
             handle.abort();
         }
     }
@@ -128,6 +128,11 @@ impl Handshake<'_> {
         let state = &mut *lock(&self.all.state);
         state.handles.remove(&self.number);
         state.pending.remove(&self.number)
+    }
+
+    /// False: it was closed here, since it was late or made room for another.
+    pub fn is_pending(&self) -> bool {
+        lock(&self.all.state).handles.contains_key(&self.number)
     }
 
     /// The token is wrong: the peer has little time left.

@@ -200,10 +200,13 @@ impl Links {
         handshake: Handshake<'_>,
     ) -> Option<(Greeting, Connection)> {
         let greeted = self.greet(incoming, &handshake);
-        // Handshakes of the other end may be under way when the copy is over.
-        if greeted.is_none() && !session.is_over() {
-            self.handshakes.count_refused();
+        if let Err(is_stranger) = greeted {
+            // A connection that its peer closed may be the other end's, which needs it no more.
+            if !session.is_over() && (is_stranger || !handshake.is_pending()) {
+                self.handshakes.count_refused();
+            }
         }
+        let greeted = greeted.ok();
         let (greeting, mut connection) = greeted?;
         let is_right = if greeting.is_data {
             // A second stream of the same number would take the place of the first, which nobody could close any more.
@@ -231,17 +234,19 @@ impl Links {
         Some((greeting, connection))
     }
 
-    /// The handshake of TLS or QUIC, and the token. None: it failed, or another connection took its place.
-    fn greet(&self, incoming: Box<dyn Incoming>, handshake: &Handshake<'_>) -> Option<(Greeting, Connection)> {
-        let mut connection = incoming.accept(Duration::from_nanos(HANDSHAKE.0)).ok()?;
-        if let Some(greeting) = Greeting::receive(&self.token, &mut connection.reader).ok()? {
-            return handshake.authenticate().then_some((greeting, connection));
+    /// The handshake of TLS or QUIC, and the token. An error: it failed, or another connection took its place; true if
+    /// the peer is certainly not the other end.
+    fn greet(&self, incoming: Box<dyn Incoming>, handshake: &Handshake<'_>) -> Result<(Greeting, Connection), bool> {
+        let accepted = incoming.accept(Duration::from_nanos(HANDSHAKE.0));
+        let mut connection = accepted.map_err(|error| error.kind() == io::ErrorKind::InvalidData)?;
+        if let Some(greeting) = Greeting::receive(&self.token, &mut connection.reader).map_err(|_| false)? {
+            return if handshake.authenticate() { Ok((greeting, connection)) } else { Err(false) };
         }
         handshake.refuse();
         // The peer closes once it has read the answer; closed earlier, TCP would reset and lose it.
         let _ = connection.writer.write_all(&[REFUSED]).and_then(|()| connection.writer.flush());
         while matches!(connection.reader.read(&mut [0; 4096]), Ok(1..)) {}
-        None
+        Err(true)
     }
 
     fn run(&self, session: &Session, user: &dyn StreamUser, id: u32, connection: Connection) {

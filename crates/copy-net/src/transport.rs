@@ -54,7 +54,7 @@ pub trait Incoming: Send {
     /// Handshake, within `wait`.
     ///
     /// # Errors
-    /// The peer's handshake is wrong or late, or the network failed.
+    /// `InvalidData`: the peer does not speak TLS as it should. Others: it is late, has closed, or the network failed.
     fn accept(self: Box<Self>, wait: Duration) -> io::Result<Connection>;
 }
 
