@@ -713,6 +713,7 @@ class IscsiServer:
         mutual: _Secret | None,
         own: _Settings,
         max_connections: int,
+        per_address: int,
         window: int,
         memory_bytes: int,
         congestion_control: str | None = None,

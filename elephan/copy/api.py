@@ -26,6 +26,7 @@ from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
 from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts.agent import AgentError
+from elephan.units import pluralize
 
 if TYPE_CHECKING:
     from elephan.copy.auto import Advised
@@ -200,6 +201,10 @@ class _Copy:
                 self._note_unfinished()
             if event["event"] == "note":
                 self._note(event["text"])
+                return
+            if event["event"] == "refused":
+                refused = pluralize(event["connections"], "connection")
+                self._note(f"refused at the port of the copy: {refused} without its token")
                 return
             if event["event"] == "progress":
                 sent["bytes"] = event["sent_bytes"]

@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Port,
     /// The other end did not come, or has gone: another attempt may help.
     Peer,
-    /// Connections without the token, five times.
+    /// The other end refuses this end's token: it runs another copy.
     Token,
     /// The other end said what the protocol does not have.
     Protocol,

@@ -12,6 +12,7 @@ mod end;
 mod error;
 mod exclude;
 mod forget;
+mod handshakes;
 mod identity;
 mod journal_file;
 mod keys;

@@ -74,6 +74,9 @@ impl Real {
     fn peer(&self) -> Peer {
         let is_sender = self.spec.role == copy::Role::Receive;
         let mut peer = Peer(self.connection(false, 0));
+        let mut accepted = [0];
+        peer.0.read_exact(&mut accepted).unwrap();
+        assert_eq!(accepted, [1]);
         let hello = Message::Hello {
             protocol: PROTOCOL,
             copy: self.spec.copy.clone(),

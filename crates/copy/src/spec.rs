@@ -28,8 +28,8 @@ pub struct EndSpec {
     /// Connect: the port of the event `listening`.
     #[serde(default)]
     pub port: u16,
-    /// Secret of this copy, 64 hex digits: the first bytes of each connection, after TLS. Five that lack it end the
-    /// copy.
+    /// Secret of this copy, 64 hex digits: the first bytes of each connection, after TLS. Connections that lack it are
+    /// closed and counted (`Event::Refused`).
     pub token: String,
     /// Keys of TLS 1.3; absent: plaintext, which the user asked for.
     #[serde(default)]
