@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from elephan import user_files
 from elephan.errors import InputError, RunError
 
 
@@ -55,7 +56,7 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
 def read(path: Path) -> dict[str, Any]:
     """Return the object of a JSON file. Raises `InputError`."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(user_files.read_text(path, user_files.STATE))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError:
