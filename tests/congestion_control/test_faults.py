@@ -246,6 +246,30 @@ def test_a_compilation_without_an_end_is_refused(folder: Path, line: str, said: 
         assert time.monotonic() - began_s < 60
 
 
+def test_a_copy_over_quic_ends_with_the_same_error_and_a_sound_control_finishes_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    (folder / "source").mkdir()
+    (folder / "source" / "file").write_bytes(os.urandom(20_000_000))
+    words = ["copy", "--transport", "quic", "--cc", "./mine.c", "source/", "destination"]
+    # After some data, so that parts of the file are there.
+    write(folder, inside="if (cc_delivered(sk) > 100) *(volatile u32 *)0 = 1;")
+    done = elephan(*words)
+    assert done.returncode == 2, done
+    assert re.search(
+        r"^error: congestion control mine: hook cong_avoid of a QUIC connection at \d+\.\d{6} s: accesses memory "
+        r"that is not its own, at address 0x0 \(SIGSEGV\)$",
+        done.stderr,
+        re.MULTILINE,
+    ), done.stderr
+    write(folder)
+    done = elephan(*words)
+    assert done.returncode == 0, done
+    assert (folder / "destination" / "file").read_bytes() == (folder / "source" / "file").read_bytes()
+    assert [entry.name for entry in (folder / "destination").iterdir()] == ["file"]
+
+
 def test_replayed_and_synthetic_calls_are_guarded_too(folder: Path) -> None:
     from elephan import control_process
 
