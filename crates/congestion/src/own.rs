@@ -1,5 +1,7 @@
 //! A user's own algorithm on one flow: its hooks, and the names that a message about them has.
 
+#![cfg_attr(not(unix), allow(dead_code, reason = "only a system that loads a user's own file has one"))]
+
 use crate::hooks::Hooks;
 use crate::sock::CcSock;
 use std::collections::BTreeSet;
