@@ -76,7 +76,7 @@ fn bound(command: &mut Command) {
             // SAFETY: both take a structure of this form.
             unsafe {
                 if libc::getrlimit(resource, &mut limit) == 0 {
-                    limit.rlim_cur = limit.rlim_max.min(most);
+                    limit.rlim_cur = limit.rlim_cur.min(most);
                     libc::setrlimit(resource, &limit);
                 }
             }
