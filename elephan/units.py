@@ -48,6 +48,14 @@ def size(value: float | None) -> str:
     return scaled(value, "B", DECIMAL)
 
 
+def binary_size(value: int) -> str:
+    """Return bytes with binary prefixes, as limits are set: 4194304 as "4 MiB"."""
+    for power, prefix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
+        if value >= 1 << power:
+            return f"{round(value / (1 << power), 1):g} {prefix}B"
+    return f"{value} B"
+
+
 def duration(value: float | None) -> str:
     """Return seconds: 0.0123 as "12.3 ms", 90 as "1 min 30 s", 7300 as "2 h 2 min"."""
     if value is None or not math.isfinite(value):

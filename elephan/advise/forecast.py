@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from elephan import control_process
 from elephan.advise.candidate import Candidate
 from elephan.advise.draws import drawn, middle
 from elephan.advise.facts import PathFacts
 from elephan.advise.simulation import Horizon, spec_of
 from elephan.advise.simulation import Path as SimulatedPath
-from elephan.core import native
 from elephan.errors import InputError
 from elephan.run_spec.types import CopyWorkloadSpec, RunSpec
 from elephan.scenario.copy import ALL_CHANGED, FILES_MAX, Copy, copy_spec, mean_sent_bytes
@@ -291,7 +291,7 @@ def _simulated(path: SimulatedPath, candidate: Candidate, copy: CopyWorkloadSpec
         horizon = Horizon(0.0 if is_alone else max(12 * path.rtt_s, copy_s / 10), copy_s)
         spec = _spec(path, candidate, copy, horizon, seed)
         try:
-            result = native.simulate(json.dumps(spec))
+            result = control_process.simulate(json.dumps(spec))
         except ValueError as error:
             raise InputError(f"the copy cannot be simulated: {error}") from None
         delivered = sum(

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from elephan import control_process
 from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
-from elephan.core import native
 from elephan.run_spec.defaults import FORMAT, TRANSPORT
 from elephan.run_spec.types import BackgroundSpec, FlowSpec, LinkSpec, LossSpec, RunSpec, TransportSpec, WorkloadSpec
 
@@ -93,7 +93,7 @@ def simulate(
 ) -> Outcome:
     """Run a candidate (None: nobody copies) beside the path's competitors and, if asked, the reference flows."""
     spec = spec_of(path, candidate, horizon, seed, with_references=with_references)
-    found = native.simulate(json.dumps(spec)).flows
+    found = control_process.simulate(json.dumps(spec)).flows
     rates = [float(cast(float, flow["goodput_bps"])) for flow in found]
     others = len(path.competitors)
     first = others + (len(REFERENCES) if with_references else 0)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from elephan import user_files
 from elephan.errors import InputError
 from elephan.record import InputFile
 from elephan.run_spec.types import RunSpec
@@ -51,8 +52,11 @@ def _stamp(path: str) -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def _read(path: str, keep: bool, _: tuple[int, int]) -> InputFile:
     try:
-        content = Path(path).read_bytes()
+        if not keep:
+            digest, size = user_files.sha256_of(path)
+            return InputFile(path=path, sha256=digest, bytes=size, text=None)
+        content = user_files.read_bytes(path, user_files.SOURCE)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    text = content.decode(errors="replace") if keep else None
+    text = content.decode(errors="replace")
     return InputFile(path=path, sha256=hashlib.sha256(content).hexdigest(), bytes=len(content), text=text)

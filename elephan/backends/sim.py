@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from elephan import control_process
 from elephan.backends.job import Job, Progress, Stopped
 from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record, one_line
 from elephan.core import native
@@ -32,7 +33,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     # Of this thread alone, so that jobs beside it do not count; threads that share the run tell theirs.
     began_s = time.thread_time()
     try:
-        result = native.simulate(canonical_json(job.spec), progress, PROGRESS_INTERVAL_S, job.cores)
+        result = control_process.simulate(canonical_json(job.spec), progress, PROGRESS_INTERVAL_S, job.cores)
     except native.CompileError as error:
         # The compiler's text has many lines, and every one of them is what the user needs.
         raise InputError(str(error)) from error

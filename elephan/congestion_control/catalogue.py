@@ -179,7 +179,7 @@ def find(name: str) -> CongestionControl:
 
 def compiled(path: str) -> CongestionControl:
     """Compile a user's congestion control and return what it says of itself. Raises `InputError`."""
-    if not Path(path).is_file():
+    if not Path(path).exists():
         raise InputError(f"no file {path}")
     try:
         return CongestionControl.from_core(native.compile_cc(path), path)

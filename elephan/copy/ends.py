@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from elephan.control_process import ControlFault
 from elephan.copy.faults import LOST, CopyFailed
 from elephan.core import native
 from elephan.errors import ElephanError
@@ -128,6 +129,9 @@ class RemoteEnd:
         error = self._reply.error
         if error is None:
             return None
+        if isinstance(error, ControlFault):
+            # Another attempt would end in the same way.
+            return CopyFailed("input", str(error))
         return CopyFailed(error.kind if isinstance(error, AgentError) else LOST, str(error))
 
     def take(self) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from elephan import user_files
 from elephan.copy import state
 from elephan.copy.request import CopyRequest, Place
 from elephan.copy.sides import end_paths
@@ -155,7 +156,7 @@ def signed_by(file: Path, signers: Path | None, identity: str | None) -> str | N
         principal = identity or _principal(signature, signers)
         words = ["ssh-keygen", "-Y", "verify", "-f", str(signers), "-I", principal]
         words += ["-n", NAMESPACE, "-s", str(signature)]
-    with file.open("rb") as content:
+    with open(user_files.open_regular(file), "rb") as content:
         done = _run(words, content.fileno())
     if done.returncode != 0:
         raise RunError(f"{file}: its signature is wrong: {_said(done)}")

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from elephan import user_files
 from elephan.errors import InputError, RunError
 
 PART_BEGIN, PART_END = ".", ".part"
@@ -78,16 +79,20 @@ def _is_file(path: Path, handle: int) -> bool:
 def remove_stale_parts(place: Path) -> None:
     """Remove parts that killed processes have left in a folder of this module."""
     for part in place.glob(f"{PART_BEGIN}*{PART_END}"):
-        with suppress(OSError), part.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_file(part, file.fileno()):
-                part.unlink()
+        with suppress(OSError):
+            handle = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_file(part, handle):
+                    part.unlink()
+            finally:
+                os.close(handle)
 
 
 def read(path: Path) -> dict[str, Any]:
     """Return the object of a JSON file. Raises `InputError`."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(user_files.read_text(path, user_files.STATE))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError:

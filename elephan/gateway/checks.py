@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from elephan import user_files
 from elephan.gateway.config import Address, Config, Ip, addresses_file
 from elephan.kernel import namespaces
 from elephan.kernel.names import kernel_name
@@ -65,7 +66,7 @@ def _addresses_file(file: Path, config: Config) -> Iterator[Fault]:
     except OSError:
         is_other = False
     if is_other or os.path.normpath(place) in taken:
-        yield ("fabric", "addresses"), "a file of its own, which the gateway writes, such as \"room-a.addresses\""
+        yield ("fabric", "addresses"), 'a file of its own, which the gateway writes, such as "room-a.addresses"'
 
 
 def _peers(config: Config, ip: Ip) -> Iterator[Fault]:
@@ -88,7 +89,7 @@ def _peers(config: Config, ip: Ip) -> Iterator[Fault]:
                 continue
             at_id = ("peer", number, "port", place, "id")
             if one.id >> 16 not in DOMAINS:
-                yield at_id, "an address of a domain from 01 to ef, such as \"020100\""
+                yield at_id, 'an address of a domain from 01 to ef, such as "020100"'
             elif one.id in ids:
                 yield at_id, f"an address that no other port has; one of {ids[one.id]} has it"
             ids.setdefault(one.id, peer.name)
@@ -135,7 +136,7 @@ def _certificates(file: Path, config: Config) -> Iterator[Fault]:
     readable = True
     for key, name in (("certificate", tls.certificate), ("key", tls.key), ("authority", tls.authority)):
         try:
-            (file.parent / name).read_bytes()
+            user_files.read_bytes(file.parent / name, user_files.CERTIFICATE)
         except OSError as error:
             readable = False
             yield ("tls", key), f"a file that can be read: {error.strerror}"

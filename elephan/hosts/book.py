@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elephan import user_files
 from elephan.errors import InputError
 from elephan.printable import has_control, one_line
 from elephan.scenario.hosts import HOST_NAME
@@ -74,7 +75,7 @@ class Book:
         """Read the user's file, or `file`; one that is not there has no hosts. Raises `InputError`."""
         file = file or location()
         try:
-            text = file.read_text(encoding="utf-8")
+            text = user_files.read_text(file, user_files.TOML)
         except FileNotFoundError:
             return cls(file, {})
         except (OSError, UnicodeDecodeError) as error:

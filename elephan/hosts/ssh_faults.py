@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from elephan.control_process import ControlFault, fault_in
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts.book import Host
 from elephan.printable import one_line
@@ -53,6 +54,9 @@ def fault_of(host: Host, code: int | None, said: str, machine: str = "", agents:
         full = "No space left" in said or "quota" in said.lower()
         why = "no space on its disk" if full else _last(said)
         return RunError(f"{who}: cannot write the agent to ~/.cache/elephan: {why}")
+    in_control = fault_in(said)
+    if in_control is not None:
+        return ControlFault(f"{who}: {in_control}")
     return RunError(f"{who}: the agent ended (exit code {code}): {_last(said)}")
 
 

@@ -8,9 +8,9 @@ import os
 import re
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote
 
+from elephan import user_files
 from elephan.errors import InputError
 
 PORT = 3260
@@ -81,7 +81,7 @@ def secret(text: str, option: str = "--chap") -> tuple[str, str]:
     name, _, file = text.partition("=")
     if file:
         try:
-            word = Path(file).read_text(encoding="utf-8").split("\n", 1)[0]
+            word = user_files.read_text(file, user_files.KEY).split("\n", 1)[0]
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{option} {text}: {file}: {getattr(error, 'strerror', None) or error}") from error
     else:

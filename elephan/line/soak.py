@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from elephan import user_files
 from elephan.core import native
 from elephan.errors import InputError, StoreError
 from elephan.line.methods.ber import Bound, of_counts, proven_bits
@@ -371,7 +372,7 @@ def _check(settings: Settings, folder: Path) -> None:
 def read_settings(folder: Path) -> Settings:
     """Return the settings of a folder's soak. Raises `InputError`."""
     try:
-        given = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        given = json.loads(user_files.read_text(folder / SETTINGS, user_files.STATE))
         if given.pop("format") != FORMAT:
             raise InputError(f"{folder / SETTINGS}: written by a newer elephan")
         return Settings(**{**given, "sizes": tuple((size, weight) for size, weight in given["sizes"])})
@@ -392,7 +393,9 @@ def read(folder: Path) -> Soak:
 def _part(path: Path) -> Part | None:
     """Return a part by its file; None where it was killed before its first line was there."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        # A soak of days has many lines.
+        with open(user_files.open_regular(path), encoding="utf-8", errors="replace") as file:
+            text = file.read()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     # After the last line feed there is nothing, or the rest of a line that a crash cut off.

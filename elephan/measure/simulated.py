@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elephan.core import native
+from elephan import control_process
 from elephan.errors import InputError
 from elephan.scenario import expand, load
 
@@ -39,7 +39,7 @@ def simulate_test(
     spec["stop_when_done"] = False
     at = {"start_ns": round(start_s * 1e9)}
     try:
-        found = json.loads(native.simulate_path_test(json.dumps(spec), json.dumps(dict(test)), json.dumps(at)))
+        found = json.loads(control_process.simulate_path_test(json.dumps(spec), json.dumps(dict(test)), json.dumps(at)))
     except ValueError as wrong:
         raise InputError(f"{scenario}: {wrong}") from wrong
     return Simulated(found["outcome"], found["truth"])

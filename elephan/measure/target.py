@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elephan import user_files
 from elephan.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Target:
 def read_key(option: str, file: Path) -> bytes:
     """Return the key of a file: one line of hexadecimal digits. Raises `InputError`."""
     try:
-        text = file.read_text(encoding="ascii").strip()
+        text = user_files.read_text(file, user_files.KEY, "ascii").strip()
     except UnicodeDecodeError:
         text = ""
     except OSError as error:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from elephan import user_files
 from elephan.errors import ElephanError, StoreAway, StoreError
 
 PR_SET_PDEATHSIG = 1
@@ -237,7 +238,7 @@ def notify(asked: dict[str, Any]) -> dict[str, Any]:
     urls = list(asked["urls"])
     if asked["urls_file"]:
         try:
-            lines = Path(asked["urls_file"]).read_text(encoding="utf-8").splitlines()
+            lines = user_files.read_text(asked["urls_file"], user_files.TEXT).splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise ElephanError(f"{asked['urls_file']}: cannot be read: {error}") from error
         urls += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]

@@ -7,9 +7,9 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from elephan import user_files
 from elephan.core import native
 from elephan.monitor.journal import LOST, UNKNOWN, Sample
 
@@ -138,4 +138,4 @@ def sample_of(raw: dict[str, Any]) -> Sample:
 
 def key_of(file: str | None) -> bytes | None:
     """Return the key of authenticated mode that a file holds in hexadecimal digits. Raises `OSError`, `ValueError`."""
-    return None if file is None else bytes.fromhex(Path(file).read_text(encoding="ascii").strip())
+    return None if file is None else bytes.fromhex(user_files.read_text(file, user_files.KEY, "ascii").strip())

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from elephan import user_files
 from elephan.errors import InputError
 from elephan.papers.spread import Measured, Spread
 
@@ -200,7 +201,7 @@ def read(folder: Path) -> Paper:
     """Read `folder`/claims.toml. Raises `InputError` that names the file and what is wrong."""
     file = folder / "claims.toml"
     try:
-        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        data: dict[str, Any] = tomllib.loads(user_files.read_text(file, user_files.TOML))
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elephan import user_files
 from elephan.api import Results
 from elephan.papers import chance, drawing
 from elephan.papers.claims import Outcome, Paper, Runs
@@ -87,11 +88,15 @@ def render(
         references=[reference if kernel is None else kernel.instead_of(reference) for reference in paper.references],
         kernel=kernel,
         facts=[fact for fact in facts_of(records) if fact[0] not in ("scenario", "set")] if records else [],
-        scenarios=list(dict.fromkeys((runs.file, (paper.folder / runs.file).read_text()) for runs, _ in results)),
+        scenarios=list(dict.fromkeys((runs.file, _text(paper.folder / runs.file)) for runs, _ in results)),
         light=draw.LIGHT,
         dark=draw.DARK,
         style=(REPORT_PAGE / "style.css").read_text() + (PAGE / "paper.css").read_text(),
     )
+
+
+def _text(scenario: Path) -> str:
+    return user_files.read_text(scenario, user_files.TOML)
 
 
 def _claim(

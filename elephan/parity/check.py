@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from elephan import control_process
 from elephan.congestion_control import CongestionControl, verify
 from elephan.core import native
 from elephan.errors import InputError
@@ -110,13 +111,13 @@ def check(
 
 def synthetic(cc: CongestionControl, values: Mapping[str, int], calls: int = CALLS, seed: int = 1) -> _Comparison:
     """Compare calls that reach the ends of every range."""
-    given = native.synthetic_calls(cc.path or cc.name, dict(values), seed, calls)
+    given = control_process.synthetic_calls(cc.path or cc.name, dict(values), seed, calls)
     return replayed(cc, values, answered(cc, given))
 
 
 def replayed(cc: CongestionControl, values: Mapping[str, int], recording: bytes) -> _Comparison:
     """Compare the calls of a recording with what the native build does."""
-    return native.replay_calls(cc.path or cc.name, dict(values), recording)
+    return control_process.replay_calls(cc.path or cc.name, dict(values), recording)
 
 
 def parameter_sets(cc: CongestionControl, values: Mapping[str, int] | None = None) -> list[tuple[str, dict[str, int]]]:

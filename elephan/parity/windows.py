@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from elephan import control_process
 from elephan.congestion_control import CongestionControl
 from elephan.core import native
 from elephan.parity.paths import Case
@@ -87,7 +88,7 @@ def simulated(cc: CongestionControl, values: Mapping[str, int]) -> tuple[np.ndar
         spec = load(file, []).points()[0].to_spec()
     name = str(Path(cc.path).resolve()) if cc.path else cc.name
     spec["flows"][0]["transport"] |= {"congestion_control": name, "parameters": dict(values)}
-    series = native.simulate(canonical_json(spec), None, 0.1).flow_series
+    series = control_process.simulate(canonical_json(spec), None, 0.1).flow_series
     columns = (np.asarray(series[name]) for name in ("time_s", "cwnd_packets", "ssthresh_packets"))
     at_s, window, threshold = columns
     return at_s, window, threshold

@@ -10,6 +10,7 @@ from typing import Any, overload
 
 from pydantic import ValidationError
 
+from elephan import user_files
 from elephan.printable import one_line
 from elephan.run_spec.types import RunSpec
 from elephan.scenario import keys
@@ -376,7 +377,7 @@ def load(file: Path | str, overrides: Sequence[str] = (), on_progress: OnProgres
     path = Path(file)
     try:
         # Editors on Windows begin a file with a byte order mark.
-        text = path.read_text(encoding="utf-8-sig")
+        text = user_files.read_text(path, user_files.TOML, "utf-8-sig")
     except OSError as error:
         raise ScenarioError(path, None, None, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

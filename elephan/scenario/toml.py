@@ -17,6 +17,15 @@ DEPTH_MAX = 32
 """Tables and arrays inside each other. The deepest key of a scenario has 7; Python's congestion control ends at some
 hundreds."""
 
+_KEY_PARTS = re.compile(rf"(?<![A-Za-z0-9_-])(?:[A-Za-z0-9_-]+[ \t]*\.[ \t]*){{{DEPTH_MAX}}}")
+"""A key of more parts, in a text without strings: the standard library takes the square of their number, and 17 s for
+50,000."""
+
+_STRINGS = re.compile(
+    r'''#[^\n]*|"""(?:\\.|[^\\])*?(?:"""|\Z)|\'{3}.*?(?:\'{3}|\Z)|"(?:\\.|[^"\\\n])*+"?|'[^'\n]*'?''', re.DOTALL
+)
+"""Comments and strings of a TOML text, those without an end included."""
+
 BITS_MAX = 256
 """Bits of a whole number. TOML has 64, the widest key as many; Python cannot print one of 15,000."""
 
@@ -92,6 +101,8 @@ class NotToml(Exception):
 
 def parse(text: str) -> dict[str, Any]:
     """Return the tables of a TOML text. Raises `NotToml`."""
+    if text.count(".") >= DEPTH_MAX and _KEY_PARTS.search(_STRINGS.sub(_as_key_part, text)):
+        raise NotToml(f"a key has too many parts; at most {DEPTH_MAX}")
     try:
         return tomllib.loads(text, parse_float=_number)
     except RecursionError:
@@ -101,6 +112,11 @@ def parse(text: str) -> dict[str, Any]:
     except ValueError:
         # The standard library's bound on the digits of an integer.
         raise NotToml("not TOML: a whole number has at most 64 bits, and one here has thousands of digits") from None
+
+
+def _as_key_part(found: re.Match[str]) -> str:
+    """Return what stands for a string in a text where only keys are looked for."""
+    return "" if found.group().startswith("#") else "s"
 
 
 def flaw_of(value: Any) -> Flaw | None:

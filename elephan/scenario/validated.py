@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from elephan import user_files
 from elephan.errors import InputError
 from elephan.scenario.problem import ABSENT, Location, ScenarioError, expected_of
 from elephan.scenario.table import Table
@@ -22,7 +23,7 @@ def validated(file: Path, model: type[T], faults: Callable[[T], Iterator[tuple[L
     Raises `InputError` with file, key, value and what would be right.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = user_files.read_text(file, user_files.TOML)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
     try:

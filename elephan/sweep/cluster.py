@@ -15,9 +15,9 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elephan import user_files
 from elephan.backends import Job
 from elephan.core import build_digest, version
 from elephan.errors import ElephanError, InputError, RunError
@@ -292,7 +292,8 @@ class ClusterWorkers:
         """Send files to a worker that lacks them."""
         places: Mapping[str, str] = {item.sha256: item.path for n in numbers for item in self._jobs[n].inputs}
         for digest in digests:
-            content = memoryview(Path(places[digest]).read_bytes())
+            with open(user_files.open_regular(places[digest]), "rb") as file:
+                content = memoryview(file.read())
             for first in range(0, max(1, len(content)), PART_BYTES):
                 part = bytes(content[first : first + PART_BYTES])
                 is_last = first + PART_BYTES >= len(content)

@@ -57,7 +57,7 @@ def check(listen: Listen, certificate: Path | None, key: Path | None, tokens: Pa
         given, missing = ("--tls-cert", "--tls-key") if key is None else ("--tls-key", "--tls-cert")
         raise InputError(f"{given} {certificate or key}: give {missing} too")
     for option, file in (("--tls-cert", certificate), ("--tls-key", key)):
-        if file is not None and not file.is_file():
+        if file is not None and not file.exists():
             raise InputError(f"{option} {file}: there is no such file; right is a file in PEM")
     if not listen.is_loopback and certificate is None:
         raise InputError(

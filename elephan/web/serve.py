@@ -14,6 +14,7 @@ from typing import cast
 
 import uvicorn
 
+from elephan import user_files
 from elephan.errors import InputError, RunError
 from elephan.web.app import Site, application
 from elephan.web.front import KEEP_ALIVE_S, Front
@@ -63,6 +64,8 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     context.set_ciphers(CIPHERS)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
     try:
+        for file in (certificate, key):
+            user_files.must_be_regular(file, user_files.CERTIFICATE)
         # A key with a passphrase has nobody to ask for it.
         context.load_cert_chain(certificate, key, password=lambda: "")
     except (OSError, ValueError) as error:

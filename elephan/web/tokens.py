@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
+from elephan import user_files
 from elephan.errors import InputError
 from elephan.store.files import write_atomically
 
@@ -57,9 +58,9 @@ def default_file() -> Path:
 def read(file: Path) -> list[Token]:
     """Return the tokens of a file. Raises `InputError` for one that is not there, not private or not such a file."""
     try:
-        with open(file, encoding="utf-8") as opened:
-            must_be_private(file, os.fstat(opened.fileno()))
-            return _tokens(file, json.load(opened))
+        content, status = user_files.read_with_status(file, user_files.TEXT)
+        must_be_private(file, status)
+        return _tokens(file, json.loads(content))
     except FileNotFoundError as error:
         raise InputError(f"--tokens {file}: no such file; make it by: elephan web token add NAME") from error
     except (ValueError, RecursionError) as error:

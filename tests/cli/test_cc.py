@@ -195,8 +195,8 @@ def test_a_division_by_zero_ends_with_a_word_and_not_with_a_core_dump(elephan: R
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
     assert done.returncode == 2, done
     assert list((tmp_path / "temporary").iterdir()) == []
-    assert done.stderr.startswith("error: a congestion control divides by 0, and the simulator cannot go on")
-    assert f"look at ./mine.c:{number}: cc_div(n, d)" in done.stderr
+    assert re.match(r"error: .*mine\.c: hook cong_avoid of flow \S+ at \d+\.\d+ s: divides by 0; cc_div", done.stderr)
+    assert re.search(rf"look at \S*mine\.c:{number} ", done.stderr)
 
 
 HAS_CLANG = any(shutil.which(name) for name in ["clang", *(f"clang-{version}" for version in range(11, 26))])

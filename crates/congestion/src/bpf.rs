@@ -2,6 +2,7 @@
 
 use crate::clang;
 use crate::compile::{self, CompileError, WorkDir};
+use crate::compiler::{run, Finished};
 use crate::diagnose::{self, Grade};
 use crate::problem::Problem;
 use std::ffi::OsStr;
@@ -51,6 +52,7 @@ pub fn compile_bpf_as(
     code: &str,
     kernel_name: Option<&str>,
 ) -> Result<BpfObject, CompileError> {
+    compile::must_include_cc_h_alone(path, code)?;
     let (clang, _) = clang::find().ok_or(CompileError::NoClang)?;
     let failed = |doing: &str, error: io::Error| CompileError::Environment {
         path: path.to_owned(),
@@ -67,19 +69,13 @@ pub fn compile_bpf_as(
     // With "./" in front, so that no name is taken for an option.
     let file = format!("./{}", name.to_string_lossy());
     let mut command = clang::command(&clang, &work.0, &file, &object);
-    compile::apart(&mut command);
-    let output = command
-        .args(kernel_name.map(|name| format!("-DCC_BPF_NAME=\"{name}\"")))
-        .args(match build {
-            BpfBuild::Kernel => None,
-            BpfBuild::Record => Some("-DCC_RECORD"),
-            BpfBuild::Step => Some("-DCC_STEP"),
-        })
-        .env("TMPDIR", &work.0)
-        .output()
-        .map_err(|e| failed(&format!("run {clang}"), e))?;
-    let text = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-    if !output.status.success() {
+    command.args(kernel_name.map(|name| format!("-DCC_BPF_NAME=\"{name}\""))).args(match build {
+        BpfBuild::Kernel => None,
+        BpfBuild::Record => Some("-DCC_RECORD"),
+        BpfBuild::Step => Some("-DCC_STEP"),
+    });
+    let Finished { status, text } = run(&mut command, &work.0).map_err(|e| failed(&format!("run {clang}"), e))?;
+    if !status.success() {
         let problems = diagnose::problems(&text, &file, code, Grade::Error);
         let text = text.replace(&file, &path.display().to_string());
         return Err(CompileError::Compiler { path: path.to_owned(), problems, text });

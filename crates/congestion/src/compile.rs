@@ -1,5 +1,6 @@
 //! A user's own algorithm: one C file, compiled by the system's compiler, checked, loaded.
 
+use crate::compiler::run;
 use crate::descriptor::Algorithm;
 use crate::diagnose::{self, Grade};
 use crate::headers::HEADERS;
@@ -7,7 +8,7 @@ use crate::load::load;
 use crate::problem::{Listed, Problem};
 use crate::source;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -108,7 +109,8 @@ fn at(path: &Path, line: Option<usize>) -> String {
 /// Compiles the algorithm in the C file `path` and loads it.
 ///
 /// The compiler is `$CC` (words: a program and its arguments) or `cc`; gcc or clang. The headers come from this
-/// library, not from a checkout. Nothing stays on disk. The code runs in this process: load what you trust.
+/// library, not from a checkout. Nothing stays on disk. The code runs in this process, under a guard that ends the
+/// process with a message when a hook faults or never returns.
 ///
 /// # Errors
 /// The file or the compiler cannot be had, the compiler refuses (its text is in the error), or the file is not an
@@ -122,7 +124,8 @@ pub fn compile(path: &Path) -> Result<Algorithm, CompileError> {
 /// # Errors
 /// As [`compile`].
 pub fn compile_and_warn(path: &Path) -> Result<(Algorithm, Vec<Problem>), CompileError> {
-    let code = fs::read_to_string(path).map_err(|error| CompileError::Unreadable { path: path.to_owned(), error })?;
+    let code = user_files::read_to_string(path, user_files::SOURCE_BYTES_MAX)
+        .map_err(|error| CompileError::Unreadable { path: path.to_owned(), error })?;
     let key = (path.to_owned(), code.clone(), env::var("CC").unwrap_or_default());
     if let Some(known) = compiled().get(&key) {
         return Ok(known.clone());
@@ -142,32 +145,36 @@ fn compiled() -> MutexGuard<'static, BTreeMap<Key, (Algorithm, Vec<Problem>)>> {
 }
 
 fn compile_anew(path: &Path, code: String) -> Result<(Algorithm, Vec<Problem>), CompileError> {
+    must_include_cc_h_alone(path, &code)?;
     let failed = |doing: String, error| CompileError::Environment { path: path.to_owned(), doing, error };
     let work = WorkDir::new().map_err(|e| failed(format!("create a folder in {}", env::temp_dir().display()), e))?;
-    work.write_headers().map_err(|e| failed(format!("write to {}", work.0.display()), e))?;
+    // A copy in a folder of its own: the text that was checked is compiled, and no header beside the original is taken.
+    let folder = work.0.join("source");
+    let copy = folder.join(path.file_name().unwrap_or(OsStr::new("algorithm.c")));
+    work.write_headers()
+        .and_then(|()| fs::create_dir(&folder))
+        .and_then(|()| fs::write(&copy, &code))
+        .map_err(|e| failed(format!("write to {}", work.0.display()), e))?;
 
     let object = work.0.join("algorithm.so");
     let mut command = compiler();
     let program = command.get_program().to_owned();
-    let output = command
+    command
         .args(FLAGS)
-        .args(integers_only())
+        .args(of_processor())
         .args(["-nostdlib", "-Wl,-z,defs", "-I"])
         .arg(&work.0)
         .arg("-o")
-        .args([object.as_os_str(), path.as_os_str()])
-        .env("LC_ALL", "C")
-        // A compiler that is killed leaves its own files there as well, and they go with the folder.
-        .env("TMPDIR", &work.0)
-        .output()
+        .args([object.as_os_str(), copy.as_os_str()]);
+    let finished = run(&mut command, &work.0)
         .map_err(|e| failed(format!("run {} (is a C compiler installed? set CC)", program.to_string_lossy()), e))?;
-    let text = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-    let file = path.display().to_string();
-    if !output.status.success() {
-        let problems = diagnose::problems(&text, &file, &code, Grade::Error);
+    let file = copy.display().to_string();
+    if !finished.status.success() {
+        let problems = diagnose::problems(&finished.text, &file, &code, Grade::Error);
+        let text = finished.text.replace(&file, &path.display().to_string());
         return Err(CompileError::Compiler { path: path.to_owned(), problems, text });
     }
-    let mut warnings = diagnose::problems(&text, &file, &code, Grade::Warning);
+    let mut warnings = diagnose::problems(&finished.text, &file, &code, Grade::Warning);
     let divisions = source::divisions(&code);
     let lines: Vec<_> = divisions.iter().filter_map(|problem| problem.line).collect();
     warnings.extend(divisions);
@@ -180,26 +187,32 @@ fn compile_anew(path: &Path, code: String) -> Result<(Algorithm, Vec<Problem>), 
     Ok((algorithm, warnings))
 }
 
+/// Refuses a file with another header, before a compiler opens it: a header may be a device without an end.
+pub(crate) fn must_include_cc_h_alone(path: &Path, code: &str) -> Result<(), CompileError> {
+    let problems = source::other_headers(code);
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(CompileError::Compiler { path: path.to_owned(), problems, text: String::new() }),
+    }
+}
+
 fn compiler() -> Command {
     let cc = env::var("CC").unwrap_or_default();
     let mut words = cc.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("cc"));
     command.args(words);
-    apart(&mut command);
     command
 }
 
-/// Out of the terminal's reach: a Ctrl-C there is for elephan, and a compiler that it kills would look like a wrong
-/// file.
-#[cfg_attr(not(unix), allow(unused_variables))]
-pub(crate) fn apart(command: &mut Command) {
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
-}
-
-/// The option that forbids floating point altogether, where the processor has one.
-fn integers_only() -> Option<&'static str> {
-    cfg!(any(target_arch = "x86_64", target_arch = "aarch64")).then_some("-mgeneral-regs-only")
+/// Options of the processor: one that forbids floating point altogether, and one by which a large frame is touched page
+/// by page, so that it meets the end of the stack and nothing behind it.
+fn of_processor() -> &'static [&'static str] {
+    const OPTIONS: [&str; 3] = ["-mgeneral-regs-only", "-fstack-clash-protection", "-Wno-unused-command-line-argument"];
+    if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        &OPTIONS
+    } else {
+        &[]
+    }
 }
 
 /// A folder of our own, gone when dropped.

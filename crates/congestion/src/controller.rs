@@ -1,6 +1,8 @@
 //! One flow's congestion control: the sender's shared fields and the calls into the algorithm.
 
-use crate::descriptor::{Algorithm, Hooks, ParamDesc};
+use crate::descriptor::{Algorithm, ParamDesc};
+use crate::hooks::Hooks;
+use crate::own::Sender;
 use crate::sock::{AckSample, CaEvent, CaState, CcSock, RateSample};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +39,7 @@ pub enum ParamError {
 ///
 /// A hook is one indirect call into C, and one the algorithm does not have one branch; no allocation, no lock.
 pub struct Controller {
-    sock: CcSock,
+    sender: Sender,
     hooks: Hooks,
     algorithm: Algorithm,
 }
@@ -68,7 +70,14 @@ impl Controller {
             }
             sock.params[i] = value;
         }
-        Ok(Controller { sock, hooks: algorithm.raw_hooks(), algorithm: algorithm.clone() })
+        let sender = Sender { sock, own: algorithm.own().cloned() };
+        Ok(Controller { sender, hooks: algorithm.raw_hooks(), algorithm: algorithm.clone() })
+    }
+
+    /// The sender as hooks get it, with access to what lies behind it.
+    #[inline]
+    fn sk(&mut self) -> *mut CcSock {
+        std::ptr::from_mut(&mut self.sender).cast()
     }
 
     /// The algorithm.
@@ -79,22 +88,22 @@ impl Controller {
     /// The sender as the algorithm sees it.
     #[inline]
     pub fn sock(&self) -> &CcSock {
-        &self.sock
+        &self.sender.sock
     }
 
     /// The same, for the endpoint to keep current.
     #[inline]
     pub fn sock_mut(&mut self) -> &mut CcSock {
-        &mut self.sock
+        &mut self.sender.sock
     }
 
     /// The connection is established: clears the algorithm's state and lets it prepare.
     pub fn init(&mut self) {
-        self.sock.private = Default::default();
+        self.sender.sock.private = Default::default();
         if let Some(hook) = self.hooks.init {
             // SAFETY: here and below: a C function of this signature (CC_ALGORITHM checks it) over the structure that
             // both sides lay out alike; it keeps no pointer, and `algorithm` keeps its code loaded.
-            unsafe { hook(&mut self.sock) }
+            unsafe { hook(self.sk()) }
         }
     }
 
@@ -102,7 +111,7 @@ impl Controller {
     #[inline]
     pub fn ssthresh(&mut self) -> u32 {
         // SAFETY: see `init`.
-        unsafe { (self.hooks.ssthresh)(&mut self.sock) }
+        unsafe { (self.hooks.ssthresh)(self.sk()) }
     }
 
     /// An ACK that may raise the window. `ack`: low 32 bits of the byte acknowledged; `acked`: segments delivered.
@@ -110,7 +119,7 @@ impl Controller {
     pub fn cong_avoid(&mut self, ack: u32, acked: u32) {
         if let Some(hook) = self.hooks.cong_avoid {
             // SAFETY: see `init`.
-            unsafe { hook(&mut self.sock, ack, acked) }
+            unsafe { hook(self.sk(), ack, acked) }
         }
     }
 
@@ -118,7 +127,7 @@ impl Controller {
     #[inline]
     pub fn set_state(&mut self, state: CaState) {
         self.call_set_state(state as u8);
-        self.sock.ca_state = state as u8;
+        self.sender.sock.ca_state = state as u8;
     }
 
     /// The hook alone, with any number.
@@ -126,7 +135,7 @@ impl Controller {
     pub(crate) fn call_set_state(&mut self, state: u8) {
         if let Some(hook) = self.hooks.set_state {
             // SAFETY: see `init`.
-            unsafe { hook(&mut self.sock, state) }
+            unsafe { hook(self.sk(), state) }
         }
     }
 
@@ -141,7 +150,7 @@ impl Controller {
     pub(crate) fn call_cwnd_event(&mut self, event: u32) {
         if let Some(hook) = self.hooks.cwnd_event {
             // SAFETY: see `init`.
-            unsafe { hook(&mut self.sock, event) }
+            unsafe { hook(self.sk(), event) }
         }
     }
 
@@ -150,7 +159,7 @@ impl Controller {
     pub fn in_ack_event(&mut self, flags: u32) {
         if let Some(hook) = self.hooks.in_ack_event {
             // SAFETY: see `init`.
-            unsafe { hook(&mut self.sock, flags) }
+            unsafe { hook(self.sk(), flags) }
         }
     }
 
@@ -159,7 +168,7 @@ impl Controller {
     pub fn pkts_acked(&mut self, sample: &AckSample) {
         if let Some(hook) = self.hooks.pkts_acked {
             // SAFETY: see `init`.
-            unsafe { hook(&mut self.sock, sample) }
+            unsafe { hook(self.sk(), sample) }
         }
     }
 
@@ -167,7 +176,7 @@ impl Controller {
     #[inline]
     pub fn undo_cwnd(&mut self) -> u32 {
         // SAFETY: see `init`.
-        unsafe { (self.hooks.undo_cwnd)(&mut self.sock) }
+        unsafe { (self.hooks.undo_cwnd)(self.sk()) }
     }
 
     /// The algorithm sets window and pacing itself: [`Controller::cong_control`] on every ACK.
@@ -181,7 +190,7 @@ impl Controller {
     pub fn cong_control(&mut self, ack: u32, flag: u32, sample: &RateSample) {
         if let Some(hook) = self.hooks.cong_control {
             // SAFETY: see `init`.
-            unsafe { hook(&mut self.sock, ack, flag as i32, sample) }
+            unsafe { hook(self.sk(), ack, flag as i32, sample) }
         }
     }
 
@@ -189,21 +198,25 @@ impl Controller {
     #[inline]
     pub fn min_tso_segs(&mut self) -> Option<u32> {
         // SAFETY: see `init`.
-        self.hooks.min_tso_segs.map(|hook| unsafe { hook(&mut self.sock) })
+        let sk = self.sk();
+        self.hooks.min_tso_segs.map(|hook| unsafe { hook(sk) })
     }
 
     /// The flow ends.
     pub fn release(&mut self) {
         if let Some(hook) = self.hooks.release {
             // SAFETY: see `init`.
-            unsafe { hook(&mut self.sock) }
+            unsafe { hook(self.sk()) }
         }
     }
 }
 
 impl fmt::Debug for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Controller").field("algorithm", &self.algorithm.name()).field("sock", &self.sock).finish()
+        f.debug_struct("Controller")
+            .field("algorithm", &self.algorithm.name())
+            .field("sock", &self.sender.sock)
+            .finish()
     }
 }
 

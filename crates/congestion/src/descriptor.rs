@@ -1,6 +1,10 @@
 //! An algorithm as its C file describes it.
 
+#[cfg(unix)]
+use crate::guard::wrapped;
+use crate::hooks::{Hook, HookGet, HookU32, Hooks};
 use crate::library::Library;
+use crate::own::{Own, Subject};
 use crate::sock::{AckSample, CcSock, RateSample, MAX_PARAMS};
 use std::ffi::{c_char, c_int, CStr};
 use std::fmt;
@@ -15,10 +19,6 @@ const BY_VARIANT: i64 = -1;
 
 /// `CC_NEEDS_ECN` of definitions.h.
 const NEEDS_ECN: u32 = 2;
-
-type Hook = unsafe extern "C" fn(*mut CcSock);
-type HookGet = unsafe extern "C" fn(*mut CcSock) -> u32;
-type HookU32 = unsafe extern "C" fn(*mut CcSock, u32);
 
 /// `struct cc_param` of congestion/native/env.h.
 #[repr(C)]
@@ -54,22 +54,6 @@ pub(crate) struct RawAlgorithm {
     pub(crate) min_tso_segs: Option<HookGet>,
     pub(crate) cong_control: Option<unsafe extern "C" fn(*mut CcSock, u32, c_int, *const RateSample)>,
     pub(crate) undo_cwnd: Option<HookGet>,
-}
-
-/// The hooks of an algorithm, each a plain function of C; those that Linux requires are there.
-#[derive(Clone, Copy)]
-pub(crate) struct Hooks {
-    pub(crate) ssthresh: HookGet,
-    pub(crate) undo_cwnd: HookGet,
-    pub(crate) cong_avoid: Option<unsafe extern "C" fn(*mut CcSock, u32, u32)>,
-    pub(crate) pkts_acked: Option<unsafe extern "C" fn(*mut CcSock, *const AckSample)>,
-    pub(crate) cong_control: Option<unsafe extern "C" fn(*mut CcSock, u32, c_int, *const RateSample)>,
-    pub(crate) in_ack_event: Option<HookU32>,
-    pub(crate) cwnd_event: Option<HookU32>,
-    pub(crate) set_state: Option<unsafe extern "C" fn(*mut CcSock, u8)>,
-    pub(crate) min_tso_segs: Option<HookGet>,
-    pub(crate) init: Option<Hook>,
-    pub(crate) release: Option<Hook>,
 }
 
 /// A parameter of an algorithm, as its C file declares it.
@@ -139,6 +123,7 @@ impl ParamDesc {
 #[derive(Clone)]
 pub struct Algorithm(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     name: String,
     summary: String,
@@ -147,12 +132,15 @@ struct Inner {
     needs_ecn: bool,
     code: String,
     hooks: Hooks,
+    /// Of a user's own algorithm: its hooks themselves, which those of `hooks` call.
+    own: Option<Arc<Own>>,
     /// Holds the code of a user's own algorithm in memory as long as anyone can call it.
-    _library: Option<Library>,
+    _library: Option<Arc<Library>>,
 }
 
 impl Algorithm {
-    /// Reads and checks a descriptor. `code` is the C text behind it. The error says what is wrong with it.
+    /// Reads and checks a descriptor of a built-in algorithm, or of the user's own in `library`. `code` is the C text
+    /// behind it. The error says what is wrong with it.
     ///
     /// # Safety
     /// `raw` points to the `struct cc_algorithm` that CC_ALGORITHM defines, in this program or in `library`.
@@ -166,7 +154,7 @@ impl Algorithm {
         if abi != ABI_VERSION || sock_bytes as usize != size_of::<CcSock>() {
             return Err(format!(
                 "it was compiled with another version's cc.h (ABI {abi}, sender of {sock_bytes} bytes; this is ABI \
-                 {ABI_VERSION}, {} bytes): is there a cc.h beside it?",
+                 {ABI_VERSION}, {} bytes)",
                 size_of::<CcSock>()
             ));
         }
@@ -235,8 +223,47 @@ impl Algorithm {
             needs_ecn: raw.flags & NEEDS_ECN != 0,
             code,
             hooks,
-            _library: library,
+            own: None,
+            _library: library.map(Arc::new),
         })))
+    }
+
+    /// The same with its hooks under a guard, which names `subject` where one of them faults.
+    #[cfg(unix)]
+    pub(crate) fn guarded(&self, subject: &'static Subject) -> Algorithm {
+        let hooks = self.own().map_or(self.0.hooks, |own| own.hooks);
+        let inner = Inner::clone(&self.0);
+        let own = Some(Arc::new(Own { hooks, subject }));
+        Algorithm(Arc::new(Inner { own, hooks: wrapped(&hooks), ..inner }))
+    }
+
+    /// The same for one flow, which messages about a fault of a user's own algorithm name. `start_us` is its
+    /// [`CcSock::tcp_mstamp_us`] at its start. A built-in algorithm has no such messages.
+    #[must_use]
+    pub fn for_flow(&self, flow: &str, start_us: u64) -> Algorithm {
+        #[cfg(unix)]
+        if let Some(own) = self.own() {
+            return self.guarded(own.subject.of_flow(flow, start_us));
+        }
+        let _ = (flow, start_us);
+        self.clone()
+    }
+
+    /// The same under another name than its file's in messages about a fault of a user's own algorithm, where its file
+    /// is a temporary one.
+    #[must_use]
+    pub fn shown_as(&self, name: &str) -> Algorithm {
+        #[cfg(unix)]
+        if self.own().is_some() {
+            return self.guarded(Subject::new(name, &[]));
+        }
+        let _ = name;
+        self.clone()
+    }
+
+    /// A user's own hooks.
+    pub(crate) fn own(&self) -> Option<&Arc<Own>> {
+        self.0.own.as_ref()
     }
 
     /// Name, as a scenario gives it: a-z, 0-9 and _.

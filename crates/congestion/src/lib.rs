@@ -12,20 +12,23 @@ mod bpf;
 mod builtin;
 mod clang;
 mod compile;
+mod compiler;
 mod controller;
 mod descriptor;
 mod diagnose;
+#[cfg(unix)]
+mod guard;
 mod headers;
+mod hooks;
 #[cfg(test)]
 mod layout;
 mod library;
 mod load;
+mod own;
 pub mod parity;
 mod problem;
 pub mod sock;
 mod source;
-#[cfg(unix)]
-mod trap;
 
 pub use bpf::{builtin_object, builtin_objects_compiler, compile_bpf, compile_bpf_as, BpfBuild, BpfObject};
 pub use builtin::{builtin, find};

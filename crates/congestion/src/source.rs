@@ -106,7 +106,62 @@ fn expression(text: &str) -> &str {
     text.trim()
 }
 
-/// A C text with comments and strings blanked, lines where they were.
+/// Directives by which the preprocessor opens a file.
+const OPENING: [&str; 4] = ["include", "include_next", "import", "embed"];
+
+/// Every place of the text that opens a file other than cc.h.
+pub(crate) fn other_headers(code: &str) -> Vec<Problem> {
+    let spliced = spliced(code);
+    let bare = bare(&spliced);
+    let mut found = vec![];
+    for (at, (line, text)) in bare.lines().zip(spliced.lines()).enumerate() {
+        let Some(rest) = line.trim_start().strip_prefix('#') else { continue };
+        let rest = rest.trim_start();
+        let word = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+        if !OPENING.contains(&word) {
+            continue;
+        }
+        // Names are blanked in the bare line.
+        let name = text.split_once(word).map_or("", |(_, rest)| rest).trim();
+        let is_cc_h = ["\"cc.h\"", "<cc.h>"].iter().any(|own| {
+            name.strip_prefix(own).is_some_and(|rest| rest.trim().is_empty() || rest.trim_start().starts_with('/'))
+        });
+        if word == "include" && is_cc_h {
+            continue;
+        }
+        let name = name.split(['"', '<', '>']).map(str::trim).find(|part| !part.is_empty());
+        let what = format!("there is no header {}", name.unwrap_or_default());
+        let hint =
+            "An algorithm includes cc.h and nothing else: what it may see and do is what the kernel would let it.";
+        found.push(Problem { line: Some(at + 1), what, code: text.to_owned(), hint: Some(hint.to_owned()) });
+    }
+    found
+}
+
+/// A C text with continued lines joined, and other spellings of # and \ replaced; lines stay where they begin.
+fn spliced(code: &str) -> String {
+    let code = code.replace("??=", "#").replace("??/", "\\").replace("%:", "#");
+    let mut result = String::with_capacity(code.len());
+    let mut pending = 0;
+    for line in code.split('\n') {
+        let line = line.trim_end_matches('\r');
+        // gcc and clang join also where blanks follow.
+        match line.trim_end_matches([' ', '\t', '\u{b}', '\u{c}']).strip_suffix('\\') {
+            Some(begin) => {
+                result.push_str(begin);
+                pending += 1;
+            }
+            None => {
+                result.push_str(line);
+                result.extend(std::iter::repeat_n('\n', pending + 1));
+                pending = 0;
+            }
+        }
+    }
+    result
+}
+
+/// A C text with comments, strings and characters blanked, lines where they were.
 fn bare(code: &str) -> String {
     let mut result = String::with_capacity(code.len());
     let mut signs = code.chars().peekable();
@@ -125,12 +180,16 @@ fn bare(code: &str) -> String {
                 result.push(' ');
             }
             ('/', Some('/')) => while signs.next_if(|&inner| inner != '\n').is_some() {},
-            ('"', _) => {
-                result.push('"');
+            ('"' | '\'', _) => {
+                result.push(sign);
                 while let Some(inner) = signs.next() {
                     match inner {
                         '\\' => drop(signs.next()),
-                        '"' | '\n' => {
+                        '\n' => {
+                            result.push(inner);
+                            break;
+                        }
+                        _ if inner == sign => {
                             result.push(inner);
                             break;
                         }
@@ -154,6 +213,36 @@ mod tests {
         assert_eq!(parameters(code), ["keep", "C"]);
         assert_eq!(line_of(code, "CC_PARAMS"), Some(2));
         assert_eq!(parameters("CC_NO_PARAMS;"), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn every_spelling_of_another_header_is_found_with_its_line() {
+        for text in [
+            "#include <stdio.h>",
+            "# include </dev/zero>",
+            "#include/**/\"fifo\"",
+            "%:include <x>",
+            "??=include <x>",
+            "#inc\\\nlude <x>",
+            "#inc??/\nlude <x>",
+            "/* */ # /* */ include <x>",
+            "int c = '/*';\n#include <x>",
+            "int c = '\"';\n#include <x>",
+            "#include_next <cc.h>",
+            "#import \"cc.h\"",
+            "#embed \"x\"",
+            "#define X <x>\n#include X",
+            "#include \"cc.h\" X",
+            "#include \"../cc.h\"",
+        ] {
+            let code = format!("#include \"cc.h\"\n{text}\n");
+            let found = other_headers(&code);
+            let line = if text.contains(";\n") || text.contains("X\n") || text.contains("define") { 3 } else { 2 };
+            assert_eq!(found.iter().map(|problem| problem.line).collect::<Vec<_>>(), [Some(line)], "{text}");
+        }
+        for text in ["#include <cc.h>", "  #  include \"cc.h\" /* ours */", "/*\n#include <x>\n*/", "// #include <x>"] {
+            assert_eq!(other_headers(text), [], "{text}");
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn compile(source: &str) -> Result<Algorithm, CopyError> {
         .map_err(io)
         .and_then(|()| congestion::compile(&file).map_err(|error| input(format!("transport.source: {error}"))));
     let _ = std::fs::remove_dir_all(&folder);
-    result
+    result.map(|algorithm| algorithm.shown_as(&format!("congestion control {}", algorithm.name())))
 }
 
 struct QuicPort {

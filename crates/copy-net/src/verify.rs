@@ -5,8 +5,8 @@ use copy::hex;
 use rustix::fs::{fadvise, Advice};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek};
 use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -94,7 +94,7 @@ enum What {
 /// # Errors
 /// The manifest cannot be read, is another one, or is none.
 pub fn verify(spec: &VerifySpec, stop: &AtomicBool) -> Result<Verified, CopyError> {
-    let rows = rows(spec)?;
+    let rows = rows(spec, stop)?;
     let (next, found, bytes) = (AtomicUsize::new(0), Mutex::new(vec![]), Mutex::new(0u64));
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
     std::thread::scope(|scope| {
@@ -131,18 +131,39 @@ pub fn verify(spec: &VerifySpec, stop: &AtomicBool) -> Result<Verified, CopyErro
     })
 }
 
-fn rows(spec: &VerifySpec) -> Result<Vec<Row>, CopyError> {
+fn rows(spec: &VerifySpec, stop: &AtomicBool) -> Result<Vec<Row>, CopyError> {
     let refused = |text: String| CopyError { kind: ErrorKind::Input, text: format!("{}: {text}", spec.manifest) };
-    let content = fs::read(&spec.manifest).map_err(|error| refused(format!("manifest of the copy: {error}")))?;
-    let found = hex(blake3::hash(&content).as_bytes());
+    let unreadable = |error: io::Error| refused(format!("manifest of the copy: {error}"));
+    let mut file = user_files::open(Path::new(&spec.manifest)).map_err(unreadable)?;
+    // In memory only once it is the receipt's: another file may have any size.
+    let found = hex(hash_of(&mut file, stop, unreadable)?.as_bytes());
     if found != spec.root {
         return Err(refused(format!(
             "is another one than that of this receipt, as after a later run of the same copy: root {found}, not {}",
             spec.root
         )));
     }
+    let mut content = vec![];
+    file.rewind().and_then(|()| file.read_to_end(&mut content)).map_err(unreadable)?;
     let lines = content.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
     lines.map(|(number, line)| row(line).ok_or_else(|| refused(format!("line {}: no row", number + 1)))).collect()
+}
+
+fn hash_of(
+    file: &mut File,
+    stop: &AtomicBool,
+    unreadable: impl Fn(io::Error) -> CopyError,
+) -> Result<blake3::Hash, CopyError> {
+    let (mut hasher, mut block) = (blake3::Hasher::new(), vec![0; 1 << 20]);
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(CopyError { kind: ErrorKind::Stopped, text: "stopped".into() });
+        }
+        match file.read(&mut block).map_err(&unreadable)? {
+            0 => return Ok(hasher.finalize()),
+            bytes => hasher.update(&block[..bytes]),
+        };
+    }
 }
 
 fn row(line: &[u8]) -> Option<Row> {

@@ -21,14 +21,17 @@ impl Algorithms {
     /// [`RunError::Congestion`]: a user's file cannot be compiled, or does not have such parameters; in a valid run
     /// nothing else.
     pub fn controller(&mut self, flow: &str, transport: &TransportSpec) -> Result<Controller, RunError> {
-        let algorithm = self.find(&transport.congestion_control)?;
+        let mut algorithm = self.find(&transport.congestion_control)?;
+        if is_file(&transport.congestion_control) {
+            algorithm = algorithm.for_flow(&format!("flow {flow}"), 0);
+        }
         Controller::new(&algorithm, &transport.parameters).map_err(|e| {
             RunError::Congestion(format!("flow {flow}: congestion control {}: {e}", transport.congestion_control))
         })
     }
 
     fn find(&mut self, name: &str) -> Result<Algorithm, RunError> {
-        if !name.ends_with(".c") {
+        if !is_file(name) {
             return congestion::find(name).ok_or_else(|| {
                 let known: Vec<_> = congestion::builtin().iter().map(Algorithm::name).collect();
                 let known = known.join(", ");
@@ -44,6 +47,11 @@ impl Algorithms {
         self.compiled.insert(name.to_owned(), algorithm.clone());
         Ok(algorithm)
     }
+}
+
+/// The congestion control of this name is a user's file.
+fn is_file(name: &str) -> bool {
+    name.ends_with(".c")
 }
 
 /// TCP settings of `transport`.

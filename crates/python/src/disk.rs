@@ -3,6 +3,7 @@
 use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::Path;
 use storage::disk::{self, Device, OutOfRange, ReplayPlan, Times};
 use storage::trace::ValidationReader;
 use storage::Format;
@@ -130,8 +131,8 @@ fn disk_validate<'py>(py: Python<'py>, trace: &str, disk_text: &str) -> PyResult
         return Err(error::value(format!("disk {disk_text:?}: expected a drive: a validation trace is of one")));
     };
     let found = py.detach(|| {
-        let file =
-            std::fs::File::open(trace).map_err(|error| error::value(format!("{trace}: cannot be opened: {error}")))?;
+        let file = user_files::open(Path::new(trace))
+            .map_err(|error| error::value(format!("{trace}: cannot be opened: {error}")))?;
         let reader = ValidationReader::new(trace, std::io::BufReader::new(file));
         disk::validate(drive.spec().clone(), reader).map_err(error::value)
     })?;

@@ -13,7 +13,7 @@ pub(crate) const INITIAL_WINDOW: u32 = 10;
 /// Least window (RFC 9002, 7.2: kMinimumWindow), segments. Linux goes down to 1.
 const MINIMUM_WINDOW: u32 = 2;
 /// The connection's clock at its start: 0 means "none" in some fields.
-const CLOCK_START_NS: u64 = 1_000_000_000;
+pub(crate) const CLOCK_START_NS: u64 = 1_000_000_000;
 const NS_PER_US: u64 = 1_000;
 /// Bits of `ack_flags` that `cong_control` is given (Linux FLAG_*).
 const FLAG_DATA_ACKED: u32 = 0x04;

@@ -1,6 +1,6 @@
 //! quinn's congestion controller over a C file of `congestion/`.
 
-use crate::adapter::{Adapter, INITIAL_WINDOW};
+use crate::adapter::{Adapter, CLOCK_START_NS, INITIAL_WINDOW};
 use congestion::{Algorithm, CaState, Controller, ParamError, INFINITE_SSTHRESH};
 use quinn_proto::congestion::{Controller as QuinnController, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
@@ -67,7 +67,8 @@ impl Control {
     /// A name that the algorithm does not have, or a value outside its range.
     pub fn new(algorithm: &Algorithm, values: &BTreeMap<String, i64>) -> Result<Control, ParamError> {
         Controller::new(algorithm, values)?;
-        Ok(Control { algorithm: algorithm.clone(), values: values.clone(), shown: Arc::default() })
+        let algorithm = algorithm.for_flow("a QUIC connection", CLOCK_START_NS / 1000);
+        Ok(Control { algorithm, values: values.clone(), shown: Arc::default() })
     }
 
     /// Name of the algorithm.

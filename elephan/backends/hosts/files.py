@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from elephan import user_files
 from elephan.errors import InputError
 from elephan.hosts.agent import Agent
 from elephan.run_spec.types import RunSpec
@@ -38,7 +39,7 @@ def _put(agent: Agent, path: Path) -> str:
         there = _held.setdefault(agent, {})
         if key not in there:
             answer: dict[str, Any] = {}
-            with path.open("rb") as file:
+            with open(user_files.open_regular(path), "rb") as file:
                 # At least once, so that an empty file is one there, too.
                 chunk = file.read(CHUNK_BYTES)
                 while chunk or not answer:

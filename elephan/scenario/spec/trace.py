@@ -22,8 +22,6 @@ def check_trace(
         status = path.stat()
     except OSError as error:
         raise Problem(where, f"a trace file that can be read; {path}: {error.strerror}") from None
-    if not path.is_file():
-        raise Problem(where, f"a trace file; {path} is none")
     try:
         found, writes, duration_ns = _read(path, form, status.st_mtime_ns, status.st_size)
     except (ValueError, OSError) as error:

@@ -15,6 +15,9 @@ use wire::fc::{FcId, Wwn};
 const TITLE: &str =
     "# Fibre Channel addresses by port name, the least recently used first. Written by elephan gateway.";
 
+/// Of such a file: a line for each of the 59,000 ports that a domain can have takes 30 bytes.
+const BYTES_MAX: u64 = 16 << 20;
+
 /// The file of a running gateway.
 #[derive(Debug)]
 pub(super) struct AddressFile {
@@ -40,7 +43,7 @@ impl AddressFile {
             }
             _ => named(error),
         })?;
-        let text = match std::fs::read_to_string(path) {
+        let text = match user_files::read_to_string(path, BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(named(error)),

@@ -54,7 +54,7 @@ impl Tls {
         }
         let roots = Arc::new(roots);
         let chain = certificates(&config.certificate)?;
-        let key = PrivateKeyDer::from_pem_file(&config.key).map_err(|error| named(&config.key, error))?;
+        let key = PrivateKeyDer::from_pem_slice(&pem(&config.key)?).map_err(|error| named(&config.key, error))?;
         let pair = |error| named(&config.certificate, format!("{error}: is {} its key?", config.key.display()));
         let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&TLS13])
@@ -223,12 +223,16 @@ impl Session {
 }
 
 fn certificates(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).map_err(|error| named(file, error))?.collect();
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem(file)?).collect();
     let found = found.map_err(|error| named(file, error))?;
     if found.is_empty() {
         return Err(named(file, "there is no certificate in it (PEM)"));
     }
     Ok(found)
+}
+
+fn pem(file: &Path) -> io::Result<Vec<u8>> {
+    user_files::read(file, user_files::PEM_BYTES_MAX).map_err(|error| named(file, error))
 }
 
 fn named(file: &Path, error: impl Display) -> io::Error {

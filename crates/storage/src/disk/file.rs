@@ -94,10 +94,6 @@ pub fn scheduler(text: Option<&str>, device: &Device) -> Result<Scheduler, Strin
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !meta.is_file() || meta.len() > FILE_BYTES_MAX {
-        return Err("it is no parameter file".to_owned());
-    }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let bytes = user_files::read(path, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

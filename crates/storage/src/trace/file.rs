@@ -15,7 +15,7 @@ use std::path::Path;
 pub fn stream(path: impl AsRef<Path>, format: Option<Format>) -> Result<TraceReader<BufReader<File>>, TraceError> {
     let path = path.as_ref();
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|source| TraceError::Open { name: name.clone(), source })?;
+    let file = user_files::open(path).map_err(|source| TraceError::Open { name: name.clone(), source })?;
     TraceReader::new(&name, format, BufReader::with_capacity(1 << 16, file))
 }
 
