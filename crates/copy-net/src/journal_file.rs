@@ -40,9 +40,15 @@ impl JournalFile {
     /// Appends records.
     ///
     /// # Errors
-    /// Those of write(2); all later calls fail too, since the tail may be torn.
+    /// Those of write(2); all later calls fail too, since the tail may be torn. On a full disk nothing is appended, and
+    /// the call may be repeated.
     pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
-        self.attempt(|file| file.write_all(records))
+        let end = self.file.stream_position()?;
+        let appended = self.attempt(|file| file.write_all(records));
+        if appended.as_ref().is_err_and(crate::names::is_full) {
+            self.failed = self.file.set_len(end).is_err() || self.file.seek(SeekFrom::Start(end)).is_err();
+        }
+        appended
     }
 
     /// Makes all that was appended durable.

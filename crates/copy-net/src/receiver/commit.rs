@@ -231,7 +231,11 @@ impl Receiver<'_> {
         let journal = commit.journal.take();
         drop(commit);
         let Some(mut journal) = journal else { return Ok(bytes) };
-        let result = if records.is_empty() { Ok(()) } else { journal.append(&records).and_then(|()| journal.sync()) };
+        let result = if records.is_empty() {
+            Ok(())
+        } else {
+            self.with_room(|| journal.append(&records)).and_then(|()| journal.sync())
+        };
         commit = lock(&self.commit);
         commit.journal = Some(journal);
         drop(commit);

@@ -36,6 +36,8 @@ pub(crate) struct Receiver<'a> {
     pub(super) delta_ready: Condvar,
     /// Frames that were taken, by stream that is open.
     pub(super) streams: Mutex<BTreeMap<u32, Arc<AtomicU64>>>,
+    /// Times that parts were removed to make room.
+    rooms: Mutex<u64>,
     /// Paths that `mirror` removed.
     pub(super) removals: Mutex<Vec<String>>,
     /// Parts that may be open at once, and half of them before a commit.
@@ -174,6 +176,7 @@ impl<'a> Receiver<'a> {
             delta: Mutex::new(VecDeque::new()),
             delta_ready: Condvar::new(),
             streams: Mutex::new(BTreeMap::new()),
+            rooms: Mutex::default(),
             removals: Mutex::default(),
             parts_max: raise_descriptors(),
         })
@@ -304,8 +307,9 @@ impl<'a> Receiver<'a> {
     /// Repeats an action as long as the disk is full and there are parts that no entry of this attempt needs.
     pub(super) fn with_room<T>(&self, mut action: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
         loop {
+            let rooms = *lock(&self.rooms);
             match action() {
-                Err(error) if crate::names::is_full(&error) && self.make_room() => {}
+                Err(error) if crate::names::is_full(&error) && self.make_room(rooms) => {}
                 result => return result,
             }
         }
@@ -317,9 +321,10 @@ impl<'a> Receiver<'a> {
         mut action: impl FnMut() -> Result<T, EntryFault>,
     ) -> Option<Result<T, EntryFault>> {
         loop {
+            let rooms = *lock(&self.rooms);
             match action() {
                 Err(fault) if fault.is_full() => {
-                    if !self.make_room() {
+                    if !self.make_room(rooms) {
                         let needed = lock(&self.state).wanted_bytes;
                         self.session.fail(self.destination.full(needed));
                         return None;
@@ -330,10 +335,15 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Removes parts of earlier attempts that no entry of this one needs so far; false: there are none.
-    fn make_room(&self) -> bool {
-        let files: Vec<_> = lock(&self.state).files.values().cloned().collect();
-        self.destination.make_room(files.iter().map(|file| &file.entry)) > 0
+    /// Removes parts of earlier attempts that no entry of this one needs so far. False: there are none, and no other
+    /// thread has removed any since `rooms` was read.
+    fn make_room(&self, rooms: u64) -> bool {
+        let mut made = lock(&self.rooms);
+        if *made == rooms {
+            let files: Vec<_> = lock(&self.state).files.values().cloned().collect();
+            *made += u64::from(self.destination.make_room(files.iter().map(|file| &file.entry)) > 0);
+        }
+        *made > rooms
     }
 
     /// Takes a file out of the work: it is begun anew, left out or concluded. Its part is thrown away.
