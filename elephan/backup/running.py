@@ -237,7 +237,9 @@ class Runner:
             found = there.look()
             newest = newest_ended(found.own)
             check.against(None if newest is None else newest.facts, None if newest is None else newest.name)
-            if self.row["version"] is None:
+            ended = {one.name for one in found.own if one.has_ended}
+            if self.row["version"] is None or self.row["version"] in ended:
+                # An attempt was killed after its version had ended: that version stays, and the run makes another one.
                 self.ledger.put_run(self.row, version=self._version(found))
             version = str(self.row["version"])
             moment = Moment.now(time.time())
