@@ -122,7 +122,7 @@ def test_a_file_that_changes_while_it_is_read_and_has_no_older_copy_is_named_as_
     restored = command("restore", "records", "--to", site.folder / "restored")
     assert restored.returncode == 1 and "busy: missing: it could not be copied then" in restored.stdout
     assert (site.folder / "restored/a.txt").read_text() == "first"
-    # Where the version lacks the file, an exact restore would remove it.
+    # An exact restore would remove the file, which the version lacks.
     exact = command("restore", "records", "--exact")
     assert exact.returncode == 2 and "lacks entries that the sources had" in exact.stderr and busy.exists()
 
@@ -165,7 +165,7 @@ def test_a_source_that_has_become_empty_fails_the_run(site: Site, command: Comma
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_mount_point_on_which_nothing_is_mounted_fails_the_run(site: Site, command: Command) -> None:
     site.job("keep = 1")
-    mount = f"mount -t tmpfs none {site.source} && echo disk > {site.source}/on-disk && exec \"$@\""
+    mount = f'mount -t tmpfs none {site.source} && echo disk > {site.source}/on-disk && exec "$@"'
     mounted = ["unshare", "--mount", "sh", "-c", mount, "sh"]
     assert command("run", "records", "--once", prefix=mounted).returncode == 0
     # Below the mount point lies something else.
@@ -178,7 +178,7 @@ def test_a_mount_point_on_which_nothing_is_mounted_fails_the_run(site: Site, com
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 @pytest.mark.parametrize("bound", ["nr_inodes=40", "size=300k"])
 def test_a_full_destination_ends_the_attempt_and_no_version_goes(site: Site, command: Command, bound: str) -> None:
-    site.job("keep = 1", top='[retry]\nattempts = 1\n')
+    site.job("keep = 1", top="[retry]\nattempts = 1\n")
     disk = site.destination.parent
     script = f"""
         set -e

@@ -3,9 +3,9 @@
     python -m tests.backup.model --minutes 10          # seeds from the clock on, for so long
     python -m tests.backup.model --seed 17             # one sequence again; --steps FILE makes those of a file
 
-For every file that was ever whole in a kept version, a restore of that version gives exactly those bytes; a version that
-has ended never changes; and none goes that the rule keeps. A failure prints its seed and the steps that are left when all
-that it does not need is gone. Exit code 1 at the end.
+For every file that was ever whole in a kept version, a restore of that version gives exactly those bytes; a version
+that has ended never changes; and none goes that the rule keeps. A failure prints its seed and the steps that are left
+when all that it does not need is gone. Exit code 1 at the end.
 """
 
 from __future__ import annotations

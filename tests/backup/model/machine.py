@@ -21,7 +21,7 @@ from tests.copy.model.command import Result
 
 Step = list[Any]
 MARKERS = ".elephan-backup"
-CALLS = 900
+CALLS = 350
 """Calls that change files in a run, about: a kill is drawn among them."""
 BYTES = 24 << 20
 """Size of the destination's file system."""
@@ -308,9 +308,7 @@ class Machine:
             raise Failed(f"state {told['state']}, {'without' if newest_whole else 'with'} faults: {found.output}")
         return None
 
-    def _judge_version(
-        self, name: str, found: Result, tree: Tree, hidden: set[bytes], busy: set[bytes] | None
-    ) -> None:
+    def _judge_version(self, name: str, found: Result, tree: Tree, hidden: set[bytes], busy: set[bytes] | None) -> None:
         older = [self.versions[one].tree for one in sorted(self.versions, reverse=True) if one < name]
         real = walk(self.destination / name)
         expected, missing = faults_expected(tree, hidden, older)
