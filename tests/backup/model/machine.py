@@ -280,7 +280,7 @@ class Machine:
         tree = walk(self.source.root)
         hidden = unreadable(tree) | (busy or set())
         if self.kind == "mirror":
-            return self._judge_mirror(found, tree, hidden)
+            return self._judge_mirror(found, tree, unreadable(tree), busy or set())
         if not tree and any(one.tree for one in self.versions.values()):
             if found.code == 0:
                 # Nothing but the newest version's own source counts.
@@ -316,7 +316,7 @@ class Machine:
             if path in real and path not in expected:
                 expected[path] = real[path]
             elif path in real and real[path] != expected[path]:
-                # It ended while the file was the same for long enough: what is there was read whole.
+                # The run ended while the file was the same for long enough: its copy was read whole.
                 expected[path] = real[path]
         lines = []
         for line_path in {*real, *expected}:
@@ -350,7 +350,7 @@ class Machine:
         if set(names) != right:
             raise Failed(f"keep = {self.keep}: {names} are there, and {sorted(right)} should be: {found.output}")
 
-    def _judge_mirror(self, found: Result, tree: Tree, hidden: set[bytes]) -> None:
+    def _judge_mirror(self, found: Result, tree: Tree, hidden: set[bytes], busy: set[bytes]) -> None:
         if found.code not in (0, 1):
             raise Failed(f"exit code {found.code}: {found.output}")
         if found.code == 1 and ("may_be_empty" in found.output or "max-removals" in found.output
@@ -358,6 +358,11 @@ class Machine:
             return
         real = walk(self.destination)
         before = self.copied or {}
+        for path in busy:
+            # The file has changed since the run: its copy was read whole, or is of an earlier run.
+            tree.pop(path, None)
+            if path in real:
+                tree[path] = real[path]
         if found.code == 0:
             if hidden:
                 raise Failed(f"exit code 0, and {hidden} could not be read")
