@@ -403,16 +403,17 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
     """Return the kind and rule of a job, and the steps of a sequence."""
     kind = chance.choices(["incremental", "full", "mirror"], [6, 2, 2])[0]
     keep = None if kind == "mirror" else chance.choice([None, 1, 1, 2, 3, "1h", "48h", "7d"])
-    steps: list[Step] = []
-    paths = [*NAMES, *(b"d/" + name for name in NAMES[:5]), *(b"d/e/" + name for name in NAMES[:3])]
+    paths = [*NAMES, *(b"d/" + name for name in NAMES[:4]), *(b"d/e/" + name for name in NAMES[:2])]
+    steps: list[Step] = [["folder", b"d".hex()], ["folder", b"d/e".hex()]]
+    steps += [["write", path.hex(), number, 1000 * number] for number, path in enumerate(chance.sample(paths, 9))]
 
     def path() -> str:
         return chance.choice(paths).hex()
 
-    while len(steps) < length:
+    while len(steps) < length + 11:
         for _ in range(chance.randrange(4)):
             what = chance.choices(["write", "folder", "link", "hide", "show", "remove", "rename"],
-                                  [8, 2, 1, 2, 3, 2, 1])[0]  # fmt: skip
+                                  [7, 2, 1, 3, 3, 2, 1])[0]  # fmt: skip
             if what == "write":
                 size = chance.choice([0, 1, 100, 4095, 4096, 70_000, 262_144, 300_001])
                 steps.append(["write", path(), chance.randrange(1 << 30), size])
