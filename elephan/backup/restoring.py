@@ -198,9 +198,11 @@ class Restorer(Runner):
             found = there.look()
             version = chosen(found, self.job.name, self._wanted, self._at_s)
             self._wanted = version.name
-            self.differences = differences(version, found.path)
             self._lacks = version.carried is not None and version.carried.lacks > 0
-            kinds = there.look([f"{version.name}/{name}" for name in names]).kinds
+            again = there.look([f"{version.name}/{name}" for name in names], version.name)
+            kinds = again.kinds
+            version = next((one for one in again.own if one.name == version.name), version)
+            self.differences = differences(version, found.path)
         base = Place(self.place.host, f"{found.path}/{version.name}")
         return base, {path.partition("/")[2]: kind for path, kind in kinds.items()}, True
 

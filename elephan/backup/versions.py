@@ -63,9 +63,9 @@ class Versions:
         self._agent = agent
         self._owner = owner
 
-    def look(self, names: Sequence[str] = ()) -> Found:
-        """Return what is there. Raises `InputError`, and `CopyFailed` where the host cannot be asked."""
-        told = self._asked({"do": "look", "names": list(names)})
+    def look(self, names: Sequence[str] = (), listed: str | None = None) -> Found:
+        """Return what is there; of the version `listed` also the entries that it lacks. Raises `InputError`, and `CopyFailed` where the host cannot be asked."""
+        told = self._asked({"do": "look", "names": list(names), "list": listed})
         versions = tuple(_version(one) for one in told["versions"])
         return Found(
             told["path"], told["exists"], told["is_empty"], versions, told["latest"], told["kinds"],

@@ -277,3 +277,22 @@ fn versions_of_another_job_are_neither_removed_nor_added_to() {
     ask(json!({"do": "remove", "destination": place, "version": FIRST, "owner": job("dr", Some("two"))})).unwrap();
     fs::remove_dir_all(place).unwrap();
 }
+
+#[test]
+fn entries_are_listed_of_the_version_that_is_named_alone() {
+    let place = place("listed");
+    for version in [FIRST, SECOND] {
+        of("begin", &place, version).unwrap();
+        ask(json!({"do": "carry", "destination": place, "version": version, "paths": ["file"]})).unwrap();
+        of("complete", &place, version).unwrap();
+    }
+    let seen = ask(json!({"do": "look", "destination": place, "list": SECOND})).unwrap();
+    let lists: Vec<usize> = seen["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["carried"]["list"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(lists, [0, 1]);
+    fs::remove_dir_all(place).unwrap();
+}

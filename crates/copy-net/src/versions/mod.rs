@@ -38,6 +38,9 @@ pub enum VersionsRequest {
         /// Paths below it, each of which the answer gives the kind of.
         #[serde(default)]
         names: Vec<String>,
+        /// Version whose entries that could not be copied are listed; of the others they are counted.
+        #[serde(default)]
+        list: Option<String>,
         /// The job that asks; absent: any.
         #[serde(default)]
         owner: Option<Owner>,
@@ -110,7 +113,9 @@ impl VersionsRequest {
     /// The request is wrong; a version may not be removed; this host refuses something; it was stopped.
     pub fn execute(&self, stop: &AtomicBool) -> Result<Value, CopyError> {
         match self {
-            VersionsRequest::Look { destination, names, owner } => look(destination, names, owner.as_ref()),
+            VersionsRequest::Look { destination, names, list, owner } => {
+                look(destination, names, list.as_deref(), owner.as_ref())
+            }
             VersionsRequest::Begin { destination, version, facts, owner } => {
                 begin(destination, named(version)?, facts, owner.as_ref())
             }
@@ -128,7 +133,7 @@ impl VersionsRequest {
     }
 }
 
-fn look(destination: &str, names: &[String], owner: Option<&Owner>) -> Result<Value, CopyError> {
+fn look(destination: &str, names: &[String], list: Option<&str>, owner: Option<&Owner>) -> Result<Value, CopyError> {
     let Some(place) = Place::open(destination)? else {
         let path = std::path::absolute(destination).map_err(refused_io(Path::new(destination)))?;
         return Ok(json!({
@@ -137,12 +142,17 @@ fn look(destination: &str, names: &[String], owner: Option<&Owner>) -> Result<Va
         }));
     };
     let markers = place.markers()?.map(|markers| markers.all()).transpose()?.unwrap_or_default();
+    // An answer has a bound, and there may be many versions.
+    let carried = |one: &Marker| {
+        let listed = list == Some(one.version.as_str());
+        one.carried.clone().map(|carried| if listed { carried } else { Carried { list: vec![], ..carried } })
+    };
     let versions: Vec<Value> = markers
         .values()
         .map(|one| {
             json!({
                 "version": one.version, "state": one.state, "facts": one.facts, "exists": place.has(&one.version),
-                "carried": one.carried, "own": one.is_of(owner), "owner": one.owner(),
+                "carried": carried(one), "own": one.is_of(owner), "owner": one.owner(),
             })
         })
         .collect();
