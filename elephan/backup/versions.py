@@ -64,7 +64,10 @@ class Versions:
         self._owner = owner
 
     def look(self, names: Sequence[str] = (), listed: str | None = None) -> Found:
-        """Return what is there; of the version `listed` also the entries that it lacks. Raises `InputError`, and `CopyFailed` where the host cannot be asked."""
+        """Return what is there; of the version `listed` also the entries that it lacks.
+
+        Raises `InputError`, and `CopyFailed` where the host cannot be asked.
+        """
         told = self._asked({"do": "look", "names": list(names), "list": listed})
         versions = tuple(_version(one) for one in told["versions"])
         return Found(

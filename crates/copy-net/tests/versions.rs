@@ -296,3 +296,19 @@ fn entries_are_listed_of_the_version_that_is_named_alone() {
     assert_eq!(lists, [0, 1]);
     fs::remove_dir_all(place).unwrap();
 }
+
+#[test]
+fn a_folder_that_could_never_be_listed_keeps_no_older_version() {
+    let place = place("never");
+    for version in [FIRST, SECOND, THIRD] {
+        of("begin", &place, version).unwrap();
+        // The copy makes the folder, and nothing in it.
+        fs::create_dir(place.join(version).join("d")).unwrap();
+        ask(json!({"do": "carry", "destination": place, "version": version, "paths": ["d"]})).unwrap();
+        let carried = of("complete", &place, version).unwrap()["carried"].clone();
+        assert_eq!((&carried["missing"], &carried["older"], &carried["failed"]), (&json!(1), &json!(0), &json!(0)));
+    }
+    of("remove", &place, FIRST).unwrap();
+    of("remove", &place, SECOND).unwrap();
+    fs::remove_dir_all(place).unwrap();
+}

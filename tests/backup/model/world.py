@@ -124,7 +124,8 @@ def faults_expected(tree: Tree, hidden: set[bytes], before: list[Tree]) -> tuple
                 if path not in hidden and not any(is_below(path, above) for above in hidden)}  # fmt: skip
     missing: set[bytes] = set()
     for path in hidden:
-        older = next((one for one in before if path in one), None)
+        # A folder without rights in an older version could not be listed then either: it is no copy.
+        older = next((one for one in before if path in one and one[path][:2] != ("folder", 0)), None)
         if older is None:
             missing.add(path)
             if tree[path][0] == "folder":

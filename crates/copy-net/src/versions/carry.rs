@@ -29,6 +29,14 @@ struct Older {
     records: BTreeMap<String, Record>,
 }
 
+impl Older {
+    /// True if it has a copy of an entry. A folder that could not be listed then either is there, and is no copy.
+    fn has_copy(&self, shown: &str, names: &[Vec<u8>]) -> bool {
+        let lacks = |record: &Record| record.from.is_none() && is_at_or_below(shown, &record.path);
+        has(&self.root, names) && !self.records.values().any(lacks)
+    }
+}
+
 /// Older versions of the same job, newest first.
 fn older_versions(
     place: &Place,
@@ -79,7 +87,8 @@ pub(super) fn carry(
         let mut records = vec![Record { path: shown.clone(), from: None, failed: None }];
         if parsed.as_ref().is_some_and(|names| is_own(&new, names, &older)) {
             records[0].from = Some(version.to_owned());
-        } else if let Some(from) = parsed.as_ref().and_then(|names| older.iter().find(|one| has(&one.root, names))) {
+        } else if let Some(from) = parsed.as_ref().and_then(|names| older.iter().find(|one| one.has_copy(shown, names)))
+        {
             records = inherited(shown, from);
         }
         plan.extend(records);
@@ -91,7 +100,7 @@ pub(super) fn carry(
         let Some(names) = parsed else { continue };
         let mut reason = None;
         let mut done = None;
-        for one in older.iter().filter(|one| has(&one.root, &names)) {
+        for one in older.iter().filter(|one| one.has_copy(shown, &names)) {
             match carrier.carry(&one.root, &new, &names) {
                 Ok(()) => {
                     done = Some(one);
