@@ -240,8 +240,10 @@ class JobTable(Table):
     one_file_system: bool = setting(False, examples=[True])
     """Other file systems below a source are left out."""
     may_be_empty: bool = setting(False, examples=[True])
-    """A mirror whose sources are empty empties its destination. Otherwise such a run fails: a disk may not be mounted.
-    """
+    """A source may have become empty, or be a mount point no more. Otherwise such a run fails: a disk may not be
+    mounted, and a mirror would empty its destination."""
+    max_removals: Annotated[int, Whole(0, 2**63 - 1)] | None = setting(None, examples=[1000])
+    """Most entries that a run of a mirror removes. When absent: as many as its sources have."""
 
     @model_validator(mode="after")
     def _fits(self) -> JobTable:
@@ -256,6 +258,8 @@ class JobTable(Table):
         for number, window in enumerate(self.window):
             if window.days == []:
                 raise wrong("at least one day", "window", number, "days")
+        if self.kind != "mirror" and self.max_removals is not None:
+            raise wrong("absent: a run that makes a version removes nothing from it", "max_removals")
         if self.kind == "mirror" and self.keep is not None:
             raise wrong("absent: a mirror has no older versions; incremental has", "keep")
         hosts = {Place.parse(one).host for one in self.sources}
@@ -297,6 +301,7 @@ class JobTable(Table):
             copy,
             {name: value for name, value in options.items() if value != defaults[name]},
             self.may_be_empty,
+            self.max_removals,
         )
 
 

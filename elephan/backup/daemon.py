@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from elephan.backup.ages import AHEAD_S
 from elephan.backup.config import load
 from elephan.backup.ledger import Ledger
 from elephan.backup.locks import locked
 from elephan.backup.running import Runner, Say
 from elephan.backup.spec import JobSpec, Spec
-from elephan.backup.texts import run_line
+from elephan.backup.texts import age, moment, run_line
 from elephan.backup.timetable import caught_up, next_due
 from elephan.errors import ElephanError, InputError, StoreError
 from elephan.printable import one_line
@@ -67,6 +68,26 @@ class _State:
     said: set[str] = field(default_factory=set)
 
 
+class Clock:
+    """The wall clock against the time since boot, which nobody sets and which counts sleep."""
+
+    def __init__(self) -> None:
+        self._offset_s = self._now_s()
+
+    @staticmethod
+    def _now_s() -> float:
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def step_s(self) -> float:
+        """Return by how much the clock was set since the last call; 0: by no more than clocks are corrected."""
+        offset_s = self._now_s()
+        step_s = offset_s - self._offset_s
+        if abs(step_s) <= AHEAD_S:
+            return 0.0
+        self._offset_s = offset_s
+        return step_s
+
+
 class Daemon:
     """A backup that runs."""
 
@@ -80,6 +101,9 @@ class Daemon:
         self._sent_s = -SEND_S
         self._sending: threading.Thread | None = None
         self._fault: str | None = None
+        self._clock = Clock()
+        self._ahead: set[float] = set()
+        """Due times ahead of the clock that were named."""
         self._take(spec)
 
     def _take(self, spec: Spec) -> None:
@@ -97,9 +121,15 @@ class Daemon:
 
     def _next_due_s(self, job: JobSpec) -> float | None:
         """Return when a job is due next by the store, which also has the runs of other processes."""
-        before = self.ledger.job(job.name)
-        since_s = time.time() if before is None else float(before["created"])
-        return next_due(job.schedule, self.ledger.last_due_s(job.name), since_s)
+        now_s = time.time()
+        newest_s = self.ledger.last_due_s(job.name)
+        if newest_s is not None and newest_s > now_s + AHEAD_S and newest_s not in self._ahead:
+            self._ahead.add(newest_s)
+            self._say(
+                f"{job.name}: its newest run was due {moment(newest_s)}, {age(newest_s - now_s)} ahead of the clock, "
+                "which was set back: the job runs by the present clock"
+            )
+        return self.ledger.next_due_s(job, now_s)
 
     def run(self, wait: WaitForSignal, reread: Callable[[], Spec | None] = lambda: None) -> None:
         """Run jobs until `wait` says that a signal came; `reread` gives the file where it was to be read again."""
@@ -119,6 +149,13 @@ class Daemon:
 
     def _tick(self) -> None:
         self._collect()
+        step_s = self._clock.step_s()
+        if step_s:
+            self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {age(abs(step_s))}")
+            for job in self.spec.jobs:
+                if job.name in self._states and job.name not in self._running:
+                    self._states[job.name].due_s = self._next_due_s(job)
+                    self._states[job.name].said.discard(job.name)
         now_s = time.time()
         for job in self.spec.jobs:
             state = self._states.get(job.name)
@@ -298,9 +335,7 @@ def run_once(file: Path, store: str, name: str, say: Say) -> int:
     ledger = Ledger(store, spec.name)
     try:
         now_s = time.time()
-        before = ledger.job(job.name)
-        since_s = now_s if before is None else float(before["created"])
-        due_s, missed = next_due(job.schedule, ledger.last_due_s(job.name), since_s), 0
+        due_s, missed = ledger.next_due_s(job, now_s), 0
         if due_s is not None and due_s <= now_s:
             due_s, missed = caught_up(job.schedule, due_s, now_s)
         else:
@@ -309,7 +344,7 @@ def run_once(file: Path, store: str, name: str, say: Say) -> int:
             ledger.put_job(job, "active", None)
         with termination_requested() as wait:
             row = Runner(spec, job, ledger, wait, say).run(due_s, missed)
-        ledger.put_job(job, "active", next_due(job.schedule, ledger.last_due_s(job.name), since_s))
+        ledger.put_job(job, "active", ledger.next_due_s(job, time.time()))
         say(run_line(job.name, row))
         fault = ledger.send()
         if fault is not None:

@@ -18,6 +18,7 @@ from elephan import units
 from elephan.advise.advice import Candidate
 from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast
+from elephan.backup.outcome import COPIED
 from elephan.backup.spec import JobSpec, PathSpec, Spec
 from elephan.backup.timetable import caught_up, least_rate, next_due, next_open, open_until
 from elephan.copy.api import STREAMS
@@ -103,7 +104,7 @@ def by_history(runs: Sequence[Mapping[str, Any]], bytes_: int, files: int | None
     rates = sorted(
         8 * run["sent_bytes"] / run["seconds"]
         for run in runs[:HISTORY]
-        if run["state"] in ("done", "faults") and run["sent_bytes"] and run["seconds"]
+        if run["state"] in COPIED and run["sent_bytes"] and run["seconds"]
     )
     if not rates:
         return None
@@ -115,7 +116,7 @@ def by_history(runs: Sequence[Mapping[str, Any]], bytes_: int, files: int | None
 
 def usual_change(runs: Sequence[Mapping[str, Any]]) -> int | None:
     """Return what a run after the first usually sends, bytes; None where there was none."""
-    sent = [run["sent_bytes"] for run in runs if run["state"] in ("done", "faults") and run["sent_bytes"] is not None]
+    sent = [run["sent_bytes"] for run in runs if run["state"] in COPIED and run["sent_bytes"] is not None]
     # The oldest was the first copy.
     return round(statistics.median(sent[: min(HISTORY, len(sent) - 1)])) if len(sent) > 1 else None
 

@@ -7,14 +7,17 @@ tables and keeps these rows. So no run waits for a server, and a server that is 
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from elephan.backup.ages import AHEAD_S
 from elephan.backup.spec import JobSpec
 from elephan.backup.tables import job_id, put, rows
+from elephan.backup.timetable import next_due
 from elephan.errors import ElephanError, StoreError
 from elephan.store.place import Place, reason_of
 from elephan.store.revision import HEAD
@@ -113,13 +116,20 @@ class Ledger:
         )  # fmt: skip
         return found[0] if found else None
 
-    def last_due_s(self, name: str) -> float | None:
-        """Return the newest due time of which there was a run."""
+    def last_due_s(self, name: str, latest_s: float = math.inf) -> float | None:
+        """Return the newest due time, up to `latest_s`, of which there was a run."""
+        latest_s = min(latest_s, 1e18)
         found = self._read(
-            "backup_run", "where job_id = :job and due is not null order by due desc limit 1",
-            job=job_id(self.backup, name),
+            "backup_run", "where job_id = :job and due is not null and due <= :latest order by due desc limit 1",
+            job=job_id(self.backup, name), latest=latest_s,
         )  # fmt: skip
         return found[0]["due"] if found else None
+
+    def next_due_s(self, job: JobSpec, now_s: float) -> float | None:
+        """Return when a job is due next by its runs; a time ahead of the clock is of a clock that was set back."""
+        row = self.job(job.name)
+        since_s = now_s if row is None else min(now_s, float(row["created"]))
+        return next_due(job.schedule, self.last_due_s(job.name, now_s + AHEAD_S), since_s)
 
     def attempts(self, run: int) -> list[dict[str, Any]]:
         """Return the attempts of a run in order."""

@@ -9,6 +9,7 @@ from typing import Any
 from elephan.advise.forecast import FileSet
 from elephan.backup.forecasts import CopyForecast, Played, by_history, play, simulated
 from elephan.backup.ledger import Ledger
+from elephan.backup.outcome import COPIED
 from elephan.backup.running import file_set, request_of
 from elephan.backup.spec import JobSpec, Spec
 from elephan.backup.timetable import least_rate
@@ -82,7 +83,7 @@ def forecast_backup(spec: Spec, ledger: Ledger, count_sources: bool = True) -> l
 
 
 def _has_copy(ledger: Ledger, name: str) -> bool:
-    return any(row["kind"] != "restore" and row["state"] in ("done", "faults") for row in ledger.runs(name))
+    return any(row["kind"] != "restore" and row["state"] in COPIED for row in ledger.runs(name))
 
 
 def _of_job(job: JobSpec, ledger: Ledger, count_sources: bool) -> JobForecast:

@@ -7,15 +7,18 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from elephan.backup.ages import AHEAD_S
 from elephan.backup.tables import rows
+from elephan.backup.texts import age, moment, period
 from elephan.store.reader import StoreReader
 
-State = Literal["good", "running", "waiting", "failed", "late", "ended", "new"]
+State = Literal["good", "running", "waiting", "failed", "late", "faults", "ended", "new"]
 LATE_S = 120.0
 """Time after which a job that was due and does not run counts as late, s."""
 QUIET_S = 120.0
 """Age of a run's newest sign beyond which its program counts as gone, s: it writes progress each second."""
-COMPLETE = ("done", "faults")
+TROUBLE = ("failed", "late", "faults")
+"""States of a job that somebody should look at."""
 
 Row = dict[str, Any]
 
@@ -37,14 +40,18 @@ class JobView:
     last: Row | None
     """The newest run that has ended."""
     complete: Row | None
-    """The newest run that has left a complete copy."""
+    """The newest run that has left a complete copy: a run with entries that could not be copied has not."""
     at_risk_s: float | None
-    """Age of the data of the newest complete copy; None: there is none."""
+    """Age of the oldest data that stands for an entry in the newest copy; None: an entry is in no copy."""
+    faults: dict[str, Any] | None
+    """Of the newest copy if entries of it could not be copied: `elephan.backup.outcome.summary`."""
+    notes: tuple[str, ...]
+    """Dates that the clock of this machine does not explain."""
 
     @property
     def has_trouble(self) -> bool:
         """True if somebody should look."""
-        return self.state in ("failed", "late") or (self.last is not None and self.last["state"] == "faults")
+        return bool(self.notes) or self.state in TROUBLE or self.faults is not None
 
 
 class BackupReader(StoreReader):
@@ -69,25 +76,34 @@ class BackupReader(StoreReader):
     def _job(self, row: Row, now: float) -> JobView:
         running = self._newest(row["id"], "ended is null and kind <> 'restore'")
         last = self._newest(row["id"], "ended is not null and kind <> 'restore'")
-        complete = self._newest(row["id"], "state in ('done', 'faults') and kind <> 'restore'")
+        # A date in the future is of a clock that was ahead, and says nothing about the age of data.
+        past = "begun <= :latest and kind <> 'restore'"
+        complete = self._newest(row["id"], f"{past} and state in ('done', 'attributes')", latest=now + AHEAD_S)
+        newest = self._newest(row["id"], f"{past} and state in ('done', 'attributes', 'faults')", latest=now + AHEAD_S)
+        has_faults = newest is not None and newest["state"] == "faults"
+        faults = _faults(newest) if newest is not None and has_faults else None
         state: State = "good" if complete is not None else "new"
+        notes = _clock_notes(row, [one for one in (running, last) if one is not None], now)
         if running is not None:
-            gone = running["state"] == "running" and now - running["changed"] / 1e9 > QUIET_S
+            gone = running["state"] == "running" and abs(now - running["changed"] / 1e9) > QUIET_S
             state = "running" if running["state"] == "running" and not gone else "waiting"
         elif row["next_due"] is not None and now - row["next_due"] > LATE_S:
             state = "late"
         elif last is not None and last["state"] == "failed":
             state = "failed"
+        elif has_faults:
+            state = "faults"
         elif row["state"] == "ended":
             state = "ended"
-        at_risk_s = None if complete is None else max(0.0, now - complete["begun"])
         return JobView(
             row["id"], row["backup"], row["name"], state, json.loads(row["settings"]),
-            json.loads(row["forecast"]) if row["forecast"] else {}, row["next_due"], running, last, complete, at_risk_s,
+            json.loads(row["forecast"]) if row["forecast"] else {}, row["next_due"], running, last, complete,
+            _at_risk_s(complete, faults, now), faults, notes,
         )  # fmt: skip
 
-    def _newest(self, job: int, condition: str) -> Row | None:
-        found = self._rows("backup_run", f"where job_id = :job and {condition} order by begun desc limit 1", job=job)
+    def _newest(self, job: int, condition: str, **values: Any) -> Row | None:
+        order = "order by begun desc limit 1"
+        found = self._rows("backup_run", f"where job_id = :job and {condition} {order}", job=job, **values)
         return found[0] if found else None
 
     def runs(self, job: int | None = None, limit: int = 50, first: int = 0) -> list[Row]:
@@ -107,3 +123,48 @@ class BackupReader(StoreReader):
         with self._reading() as execute:
             found = [] if execute is None else execute("select max(changed) from backup_job", {})
         return int(found[0][0] or 0) if found else 0
+
+
+def faults_notes(view: JobView) -> list[str]:
+    """Return what the newest copy of a job lacks, in words."""
+    faults = view.faults
+    if faults is None:
+        return []
+    texts = []
+    if faults.get("older"):
+        texts.append(f"{faults['older']} from older versions, the oldest of {moment(faults.get('since_s'))}")
+    if lacks := int(faults.get("missing") or 0) + int(faults.get("failed") or 0):
+        texts.append(f"{lacks} missing")
+    told = f": {', '.join(texts)}" if texts else ""
+    return [f"the newest copy has entries that could not be copied{told}; see status {view.name}"]
+
+
+def _faults(row: Row) -> dict[str, Any]:
+    receipt = json.loads(row["receipt"] or "{}")
+    return dict(receipt.get("backup") or {})
+
+
+def _at_risk_s(complete: Row | None, faults: dict[str, Any] | None, now: float) -> float | None:
+    """Return the age of the oldest data that stands for an entry, s."""
+    since_s = None if complete is None else complete["begun"]
+    if faults is not None and not faults.get("missing") and not faults.get("failed") and faults.get("since_s"):
+        # All that was not copied is there, of that time.
+        since_s = faults["since_s"]
+    return None if since_s is None else max(0.0, now - since_s)
+
+
+def _clock_notes(job: Row, runs: list[Row], now: float) -> tuple[str, ...]:
+    """Return the dates in the future that no schedule makes."""
+    notes = []
+    for run in runs:
+        for what in ("due", "begun"):
+            if run[what] is not None and run[what] > now + AHEAD_S:
+                notes.append(
+                    f"the run of {moment(run['begun'])} {'was due' if what == 'due' else 'began'} in the future, "
+                    f"{age(run[what] - now)} ahead: the clock was set back"
+                )
+                break
+    every_s = json.loads(job["settings"]).get("every_s")
+    if job["next_due"] is not None and every_s and job["next_due"] > now + every_s + AHEAD_S:
+        notes.append(f"next due in {age(job['next_due'] - now)}, while a run is due every {period(every_s)}")
+    return tuple(notes)

@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from elephan.advise.forecast import FileSet
 from elephan.backup import versions
+from elephan.backup.ages import AHEAD_S, Ages, Moment, longest_gap_s
 from elephan.backup.forecasts import CopyForecast, by_history, judged, simulated, usual_change
 from elephan.backup.ledger import Ledger
-from elephan.backup.locks import holder, locked
-from elephan.backup.retention import new_name, newest_complete, to_remove
+from elephan.backup.locks import Runs, locked
+from elephan.backup.outcome import COPIED, faults_text, is_lost, state_of, summary
+from elephan.backup.owner import Owner, owner_of
+from elephan.backup.retention import Version, new_name, newest_ended, time_of, to_remove
+from elephan.backup.sources import SourceCheck
 from elephan.backup.spec import JobSpec, Spec
+from elephan.backup.texts import age
 from elephan.backup.timetable import least_rate, next_open, open_until
 from elephan.copy.api import CopyOutcome, CopyRequest, Place, copy
 from elephan.core import native
@@ -34,8 +39,6 @@ PROGRESS_S = 1.0
 """Least time between two writings of a run's progress, s."""
 PROGRESS = ("bytes_done", "bytes_total", "durable_bytes", "files_done", "files_total", "sent_bytes")
 """Members of the event that a run's row keeps."""
-FAULTS_TOLD = 3
-"""Entries that were not copied and are named in a run's line; the receipt has all."""
 
 
 class Wait(Protocol):
@@ -81,6 +84,10 @@ class Runner:
         self.place = Place.parse(job.destination)
         self.sources = [Place.parse(one) for one in job.sources]
         self.row: dict[str, Any] = {}
+        self._notes: list[str] = []
+        """Notes on the run beside its faults."""
+        self._summary: dict[str, Any] = {}
+        """Kept with the receipt: see `elephan.backup.outcome.summary`."""
         self._durable = 0
         """Most bytes that were durable at the destination."""
         self._sent = 0
@@ -89,6 +96,11 @@ class Runner:
         """Time at which both ends of this attempt had met, monotonic."""
         self._progress_s = 0.0
         self._rate: tuple[float, int] | None = None
+
+    @property
+    def owner(self) -> Owner:
+        """Return the owner of the job's versions. Raises `StoreError`."""
+        return owner_of(self.ledger.place, self.spec.name, self.job.name)
 
     def run(self, due_s: float | None = None, missed: int = 0) -> dict[str, Any]:
         """Run; return the row. Raises `Runs` when a run of the job goes on elsewhere, `StoreError`."""
@@ -99,7 +111,7 @@ class Runner:
         """See `run`; None where another process has done meanwhile what was due, or the unfinished run (no `due_s`)."""
         with locked(self.ledger.place, self.spec.name, self.job.name):
             if self.ledger.open_run(self.job.name) is None:
-                last_s = self.ledger.last_due_s(self.job.name)
+                last_s = self.ledger.last_due_s(self.job.name, time.time() + AHEAD_S)
                 if due_s is None or (last_s is not None and last_s >= due_s):
                     return None
             return self._run(due_s, missed)
@@ -217,69 +229,90 @@ class Runner:
 
     def _attempt(self, wait: Wait, rate_bps: int | None) -> CopyOutcome:
         """Copy once. Raises `InputError`, `RunError`, `native.Stopped`."""
+        if not self.job.has_versions:
+            return self._mirror(wait, rate_bps)
+        check = SourceCheck(self.job, self.sources)
+        owner = self.owner
+        with versions.opened(self.place, owner) as there:
+            found = there.look()
+            newest = newest_ended(found.own)
+            check.against(None if newest is None else newest.facts, None if newest is None else newest.name)
+            ended = {one.name for one in found.own if one.has_ended}
+            if self.row["version"] is None or self.row["version"] in ended:
+                # An attempt was killed after its version had ended: that version stays, and the run makes another one.
+                self.ledger.put_run(self.row, version=self._version(found))
+            version = str(self.row["version"])
+            moment = Moment.now(time.time())
+            told = {"backup": self.spec.name, "job": self.job.name, **moment.as_facts()}
+            there.begin(version, told)
+        self._note_clock(version, moment)
+        begun = next((one for one in found.own if one.name == version), None)
+        if begun is not None and "began_s" in begun.facts:
+            # Of the attempt that began it: the time of its oldest data.
+            told |= {name: begun.facts.get(name) for name in moment.as_facts()}
+        older = newest_ended([one for one in found.own if one.name < version])
         options: dict[str, Any] = {}
-        destination = self.place
-        is_first = True
-        if self.job.has_versions:
-            with versions.opened(self.place) as there:
-                found = there.look()
-                if self.row["version"] is None:
-                    self.ledger.put_run(self.row, version=self._version(found))
-                version = str(self.row["version"])
-                there.begin(version, {"backup": self.spec.name, "job": self.job.name})
-            older = newest_complete([one for one in found.versions if one.name < version])
-            is_first = older is None or self.job.kind == "full"
-            if older is not None and self.job.kind == "incremental":
-                options["link_to"] = f"{found.path}/{older.name}"
-            destination = Place(self.place.host, f"{self.place.path.rstrip('/')}/{version}/")
-        else:
-            is_first = self._must_not_be_empty()
-            options["mirror"] = True
+        if older is not None and self.job.kind == "incremental":
+            options["link_to"] = f"{found.path}/{older.name}"
+        destination = Place(self.place.host, f"{self.place.path.rstrip('/')}/{version}/")
         if self.row["forecast"] is None:
-            self._forecast(is_first, rate_bps)
+            self._forecast(older is None or self.job.kind == "full", rate_bps)
         outcome = copy(request_of(self.job, self.sources, destination, options, rate_bps), self._watch, wait)
-        if self.job.has_versions:
-            receipt = outcome.receipt
-            facts = {name: receipt.get(name) for name in ("root", "files", "bytes")}
-            told = {"backup": self.spec.name, "job": self.job.name, "faults": len(outcome.faults), **facts}
-            with versions.opened(self.place) as there:
-                there.complete(str(self.row["version"]), told)
+        self._complete(outcome, {**told, "sources": check.facts()}, found.own)
         return outcome
+
+    def _complete(self, outcome: CopyOutcome, facts: dict[str, Any], older: Sequence[Version]) -> None:
+        """Link what could not be copied from older versions, and mark the version complete or partial."""
+        version, receipt = str(self.row["version"]), outcome.receipt
+        lost = [str(fault["path"]) for fault in outcome.faults if is_lost(fault)]
+        facts |= {name: receipt.get(name) for name in ("root", "files", "bytes")}
+        facts["faults"] = len(outcome.faults)
+        with versions.opened(self.place, self.owner) as there:
+            there.carry(version, lost, lambda: self._wait(0))
+            carried = there.complete(version, facts, int(receipt.get("faults_more") or 0))
+        self._summary = {"sources": facts["sources"], **summary(carried, older, version)}
+
+    def _mirror(self, wait: Wait, rate_bps: int | None) -> CopyOutcome:
+        """Make the destination what the sources are."""
+        earlier = [row for row in self.ledger.runs(self.job.name) if row["kind"] != "restore" and row["ended"]]
+        earlier = [row for row in earlier if row["state"] in COPIED]
+        check = SourceCheck(self.job, self.sources)
+        receipt = json.loads(earlier[0]["receipt"] or "{}") if earlier else {}
+        check.against(receipt.get("backup"), None)
+        try:
+            found = versions.look(self.place)
+        except InputError:
+            # A device, or a file: a copy tells what is wrong with it.
+            pass
+        else:
+            if found.versions:
+                raise InputError(
+                    f"{self.place}: it has versions of another job, and a mirror would remove them: give the mirror a "
+                    "destination of its own"
+                )
+        if self.row["forecast"] is None:
+            self._forecast(not earlier, rate_bps)
+        options: dict[str, Any] = {"mirror": True}
+        if self.job.max_removals is not None:
+            options["max_removals"] = self.job.max_removals
+        outcome = copy(request_of(self.job, self.sources, self.place, options, rate_bps), self._watch, wait)
+        self._summary = {"sources": check.facts()}
+        return outcome
+
+    def _note_clock(self, version: str, now: Moment) -> None:
+        """Note that a version's name is ahead of the clock: an older one was made while the clock was ahead."""
+        ahead_s = time_of(version) - now.wall_s
+        if ahead_s > AHEAD_S and self.row["begun"] < now.wall_s + AHEAD_S:
+            self._notes.append(f"its name is {age(ahead_s)} ahead of the clock, as that of an older version is")
 
     def _version(self, found: versions.Found) -> str:
         """Return the name of the version that this run makes: that of a run which has failed, or a new one.
 
         A first copy of terabytes is not begun again because the line was down for a day.
         """
-        complete = newest_complete(found.versions)
-        begun = [
-            one.name
-            for one in found.versions
-            if one.state == "begun"
-            and (complete is None or one.name > complete.name)
-            and (one.facts.get("backup"), one.facts.get("job")) == (self.spec.name, self.job.name)
-        ]
+        ended = newest_ended(found.own)
+        begun = [one.name for one in found.own if one.state == "begun" and (ended is None or one.name > ended.name)]
         return max(begun) if begun else new_name(time.time(), found.versions)
-
-    def _must_not_be_empty(self) -> bool:
-        """Raise `InputError` where a mirror's sources are empty; return True if there was no copy before."""
-        earlier = [row for row in self.ledger.runs(self.job.name) if row["state"] in ("done", "faults")]
-        if self.job.may_be_empty:
-            return not earlier
-        for place in self.sources:
-            if not place.path.endswith("/"):
-                return not earlier
-            try:
-                found = versions.look(place)
-            except InputError:
-                # No folder, or one of another user: the copy says what is wrong.
-                return not earlier
-            if found.exists and not found.is_empty:
-                return not earlier
-        raise InputError(
-            f"{', '.join(self.job.sources)}: empty, and a mirror would remove all of {self.job.destination}: mount the "
-            "disk, or set may_be_empty = true"
-        )
 
     # The forecast.
 
@@ -339,19 +372,17 @@ class Runner:
         self.ledger.put_run(self.row, state="failed", ended=time.time(), text=one_line(text), progress=None)
 
     def _done(self, outcome: CopyOutcome) -> None:
-        receipt, faults = outcome.receipt, outcome.faults
-        text = None
-        if faults:
-            told = "; ".join(f"{one.get('path')}: {one.get('reason')}" for one in faults[:FAULTS_TOLD])
-            text = one_line(f"{pluralize(len(faults), 'entry')} not copied: {told}")
+        receipt = {**outcome.receipt, "backup": self._summary}
+        more = int(outcome.receipt.get("faults_more") or 0)
+        texts = [faults_text(outcome.faults, more, self._summary), *self._notes]
         self.ledger.put_run(
             self.row,
-            state="faults" if outcome.exit_code else "done",
+            state=state_of(outcome.faults, more),
             ended=time.time(),
             attempts=self.row["attempts"] + 1,
             files=receipt.get("files"),
             bytes=receipt.get("bytes"),
-            text=text,
+            text="; ".join(filter(None, texts)) or None,
             progress=None,
             receipt=json.dumps(receipt),
         )
@@ -361,20 +392,35 @@ class Runner:
 
     def _remove_older(self) -> None:
         """Remove the versions that may go. A fault of it is no fault of the run."""
-        if holder(self.ledger.place, self.spec.name, f"{self.job.name}.restore") is not None:
-            # It may be one of these that is restored; the next run removes them.
-            return
         try:
-            with versions.opened(self.place) as there:
-                found = there.look()
-                for name in to_remove(found.versions, self.job.keep, time.time(), str(self.row["version"])):
-                    there.remove(name, lambda: self._wait(0))
-                    self.ledger.note_removed(self.job.name, [name])
-        except native.Stopped:
+            # A restore may need one of these: it holds the lock, and the next run removes them.
+            with locked(self.ledger.place, self.spec.name, f"{self.job.name}.restore"):
+                self._remove()
+        except (Runs, native.Stopped):
             return
         except (InputError, RunError) as error:
-            text = f"an older version could not be removed: {one_line(str(error))}"
-            self.ledger.put_run(self.row, text="; ".join(filter(None, (self.row["text"], text))))
+            self._add_text(f"an older version could not be removed: {one_line(str(error))}")
+
+    def _remove(self) -> None:
+        keep, current = self.job.keep, str(self.row["version"])
+        with versions.opened(self.place, self.owner) as there:
+            own = there.look().own
+            now = Moment.now(time.time())
+            moments = [(one.name, Moment.of(one.began_s, one.facts)) for one in own if one.has_ended]
+            ages = Ages.by_history(moments, now, longest_gap_s(self.job))
+            names = to_remove(own, keep, now.wall_s, current, ages)
+            waiting = set(to_remove(own, keep, now.wall_s, current)) - set(names)
+            if waiting:
+                self._add_text(
+                    f"{pluralize(len(waiting), 'older version')} {'stays' if len(waiting) == 1 else 'stay'}: the clock "
+                    f"went forward by {age(ages.unexplained_s)} more than the runs explain"
+                )
+            for name in names:
+                there.remove(name, lambda: self._wait(0))
+                self.ledger.note_removed(self.job.name, [name])
+
+    def _add_text(self, text: str) -> None:
+        self.ledger.put_run(self.row, text="; ".join(filter(None, (self.row["text"], text))))
 
 
 def forecast_of_run(job: JobSpec, ledger: Ledger, is_first: bool, rate_bps: int | None) -> CopyForecast | None:

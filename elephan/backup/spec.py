@@ -102,7 +102,9 @@ class JobSpec:
     options: dict[str, Any] = field(default_factory=dict)
     """Members of `CopyOptions` that the file sets."""
     may_be_empty: bool = False
-    """A mirror of an empty source is no accident."""
+    """A source that has become empty is no accident."""
+    max_removals: int | None = None
+    """Most entries that a run of a mirror removes; None: as the copy limits it."""
 
     @property
     def has_versions(self) -> bool:

@@ -16,6 +16,7 @@ STATES = {
     "waiting": "waits",
     "interrupted": "interrupted",
     "done": "done",
+    "attributes": "done, without some attributes",
     "faults": "done, with faults",
     "failed": "failed",
 }
@@ -27,6 +28,7 @@ STATE_WORDS = {
     "waiting": "waits",
     "failed": "failed",
     "late": "late",
+    "faults": "faults",
     "ended": "not running",
     "new": "no copy yet",
 }
@@ -131,7 +133,7 @@ def run_line(job: str, row: Mapping[str, Any]) -> str:
     if row["kind"] == "restore":
         what = f" restore{what}"
     parts = [f"{job}:{what} {STATES[row['state']]}".replace(":  ", ": ")]
-    if row["state"] in ("done", "faults"):
+    if row["state"] in ("done", "attributes", "faults"):
         took = "" if row["seconds"] is None else f" in {units.duration(row['seconds'])}"
         parts.append(
             f"{units.size(row['sent_bytes'])} of {units.size(row['bytes'])}, {units.count(row['files'])} files{took}"

@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from elephan.backup.retention import Version
+from elephan.backup.owner import Owner
+from elephan.backup.retention import Carried, Version
 from elephan.copy.api import Place
 from elephan.copy.faults import LOST, CopyFailed
 from elephan.copy.sides import host_of, path_here, path_there
@@ -21,6 +22,11 @@ ANSWER_S = 60.0
 """Time for an answer about versions, s: a disk that has been asleep takes some."""
 STEP_S = 0.1
 """Time between two looks if a removal is to stop, s."""
+
+BATCH = 500
+"""Most paths in one request."""
+BATCH_BYTES = 100_000
+"""Their characters, about: a frame of an agent is bounded."""
 
 MustStop = Callable[[], bool]
 
@@ -39,33 +45,55 @@ class Found:
     kinds: dict[str, str]
     """By path below the destination: "folder", "file", "link", "device", "other" or "absent"."""
     free_bytes: int | None
+    is_mount: bool = False
+    """True if a file system is mounted there."""
+
+    @property
+    def own(self) -> tuple[Version, ...]:
+        """Return the versions of the job that asks."""
+        return tuple(one for one in self.versions if one.is_own)
 
 
 class Versions:
     """The versions of one destination, through one session where it is at a host."""
 
-    def __init__(self, place: Place, agent: Agent | None) -> None:
+    def __init__(self, place: Place, agent: Agent | None, owner: Owner | None = None) -> None:
+        """`owner`: the job that asks; the receiving host refuses it what is of another one."""
         self.place = place
         self._agent = agent
+        self._owner = owner
 
-    def look(self, names: Sequence[str] = ()) -> Found:
-        """Return what is there. Raises `InputError`, and `CopyFailed` where the host cannot be asked."""
-        told = self._asked({"do": "look", "names": list(names)})
-        versions = tuple(
-            Version(one["version"], one["state"], one["exists"], one["facts"] or {}) for one in told["versions"]
-        )
+    def look(self, names: Sequence[str] = (), listed: str | None = None) -> Found:
+        """Return what is there; of the version `listed` also the entries that it lacks.
+
+        Raises `InputError`, and `CopyFailed` where the host cannot be asked.
+        """
+        told = self._asked({"do": "look", "names": list(names), "list": listed})
+        versions = tuple(_version(one) for one in told["versions"])
         return Found(
             told["path"], told["exists"], told["is_empty"], versions, told["latest"], told["kinds"],
-            told.get("free_bytes"),
+            told.get("free_bytes"), bool(told.get("is_mount")),
         )  # fmt: skip
 
     def begin(self, version: str, facts: dict[str, Any]) -> str:
         """Make a version's folder and marker, or go on with it; return its absolute path. Raises as `look`."""
         return str(self._asked({"do": "begin", "version": version, "facts": facts})["path"])
 
-    def complete(self, version: str, facts: dict[str, Any]) -> None:
-        """Mark a version complete and have `latest` point to it. Raises as `look`."""
-        self._asked({"do": "complete", "version": version, "facts": facts})
+    def carry(self, version: str, paths: Sequence[str], must_stop: MustStop) -> None:
+        """Link entries that could not be copied from the newest older version that has them. Raises as `remove`.
+
+        `paths` are those of the faults of a copy.
+        """
+        for batch in _batches(paths):
+            self._asked({"do": "carry", "version": version, "paths": batch}, must_stop)
+
+    def complete(self, version: str, facts: dict[str, Any], unlisted: int = 0) -> Carried | None:
+        """Mark a version complete, or partial if entries could not be copied, and have `latest` point to it.
+
+        `unlisted`: entries that could not be copied and that no `carry` named. Return what it lacks. Raises as `look`.
+        """
+        request = {"do": "complete", "version": version, "facts": facts, "unlisted": unlisted}
+        return Carried.of(self._asked(request)["carried"])
 
     def remove(self, version: str, must_stop: MustStop) -> int:
         """Remove a version; return how many entries went. Raises as `look`, `native.Stopped` where it was stopped.
@@ -74,7 +102,13 @@ class Versions:
         """
         return int(self._asked({"do": "remove", "version": version}, must_stop)["removed"])
 
+    def adopt(self) -> int:
+        """Make all versions there those of the job that asks; return their number. Raises as `look`."""
+        return int(self._asked({"do": "adopt"})["adopted"])
+
     def _asked(self, request: dict[str, Any], must_stop: MustStop | None = None) -> dict[str, Any]:
+        if self._owner is not None:
+            request = {**request, "owner": self._owner.as_json()}
         if self._agent is None:
             return _asked_here({**request, "destination": path_here(self.place.path)}, must_stop)
         with _as_faults():
@@ -90,22 +124,63 @@ class Versions:
             return reply.result()
 
 
+def _version(told: dict[str, Any]) -> Version:
+    return Version(
+        told["version"], told["state"], told["exists"], told["facts"] or {}, Carried.of(told["carried"]), told["own"],
+        told["owner"],
+    )  # fmt: skip
+
+
+def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for path in paths:
+        if batch and (len(batch) >= BATCH or size + len(path) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(path)
+        size += len(path)
+    if batch:
+        yield batch
+
+
 @contextmanager
-def opened(place: Place) -> Iterator[Versions]:
+def opened(place: Place, owner: Owner | None = None) -> Iterator[Versions]:
     """Give the versions at a destination. Raises `InputError`, and `CopyFailed` where the host cannot be reached."""
     if place.host is None:
-        yield Versions(place, None)
+        yield Versions(place, None, owner)
         return
     host = host_of(place.host)
     with ExitStack() as stack:
         with _as_faults():
             agent = stack.enter_context(connected(host, as_user=True))
-        yield Versions(place, agent)
+        yield Versions(place, agent, owner)
 
 
-def look(place: Place, names: Sequence[str] = ()) -> Found:
+def look_at(places: Sequence[Place]) -> list[Found | None]:
+    """Return what is at folders of one host; None for what is no folder, or cannot be listed: a copy tells why.
+
+    Raises `CopyFailed` where the host cannot be asked, `InputError` where it is not known.
+    """
+    if not places:
+        return []
+    found: list[Found | None] = []
+    with opened(places[0]) as there:
+        for place in places:
+            try:
+                found.append(Versions(place, there._agent).look())
+            except InputError:
+                found.append(None)
+            except CopyFailed as error:
+                if error.kind != "io":
+                    raise
+                found.append(None)
+    return found
+
+
+def look(place: Place, names: Sequence[str] = (), owner: Owner | None = None) -> Found:
     """Return what is at a destination. Raises as `Versions.look`."""
-    with opened(place) as there:
+    with opened(place, owner) as there:
         return there.look(names)
 
 

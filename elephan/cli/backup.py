@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Back up again and again: jobs, older versions, restore; forecasts of RPO and RTO.",
                   no_args_is_help=True, subcommand_metavar="COMMAND [ARGS]...")  # fmt: skip
 
-COMMANDS = ("run", "status", "restore", "forecast", "check", "unit")
+COMMANDS = ("run", "status", "restore", "adopt", "forecast", "check", "unit")
 
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="A job of the file.", show_default=False)]
@@ -88,8 +88,11 @@ def status(
     store: StoreAt = None,
     json_: Json = False,
 ) -> None:
-    """Show each job in a line: its state, its newest run, what that was forecast to take, the data at risk."""
-    from elephan.backup.reading import BackupReader
+    """Show each job in a line: its state, its newest run, what that was forecast to take, the data at risk.
+
+    Exit code 1 if a job failed, is late or has faults, or if the clock was set.
+    """
+    from elephan.backup.reading import BackupReader, faults_notes
     from elephan.backup.texts import RPO_RTO, run_line
 
     spec = _spec(context)
@@ -108,14 +111,22 @@ def status(
                 for one in attempts if len(attempts) > 1 else []:
                     emit(f"  attempt {one['number']}: {one['outcome']}{': ' + one['text'] if one['text'] else ''}")
             return
+    has_trouble = any(view.has_trouble for view in views)
     if json_:
         emit(json.dumps([_view_json(view) for view in views]))
+        if has_trouble:
+            raise typer.Exit(1)
         return
     if not views:
         emit(f"backup {spec.name} has not run with {reader.location}: elephan backup {context.obj} run")
         return
     console().print(_table(views))
     emit(f"{RPO_RTO} At risk: that age now.")
+    for view in views:
+        for note in (*view.notes, *faults_notes(view)):
+            emit(f"{view.name}: {note}")
+    if has_trouble:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -134,14 +145,23 @@ def restore(
         typer.Option("--to", metavar="PLACE", help="PATH or HOST:PATH. Default: where it came from.",
                      show_default=False),
     ] = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Remove there what the copy does not have.")
-    ] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Remove there what the copy does not have.")] = False,
+    max_removals: Annotated[
+        int | None,
+        typer.Option("--max-removals", metavar="N", min=0, show_default=False,
+                     help="With --exact: most entries to remove. Default: as many as the copy has."),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option("--of", metavar="ID", show_default=False,
+                     help="Versions that another store made; the refusal names its id."),
+    ] = None,
     store: StoreAt = None,
 ) -> None:
     """Copy the newest version, or an older one, back: at any hour, at any rate, verified.
 
-    What is there already is compared byte by byte, and what is written is read back from its disk.
+    What is there already is compared byte by byte, and what is written is read back from its disk. Entries that are
+    missing from the version, or older than it, are named, and the exit code is 1.
     """
     from elephan.backup.ledger import Ledger
     from elephan.backup.restoring import Restorer
@@ -153,6 +173,8 @@ def restore(
 
     if at is not None and version is not None:
         raise InputError("--at, --version: one of the two")
+    if max_removals is not None and not exact:
+        raise InputError("--max-removals: only with --exact")
     spec = _spec(context)
     wanted = _known(spec, job)
     ledger = Ledger(store or default_location(), spec.name)
@@ -162,15 +184,45 @@ def restore(
         with termination_requested() as wait:
             restorer = Restorer(
                 spec, wanted, ledger, wait, say, version=version, at_s=_moment(at),
-                to=None if to is None else Place.parse(to), exact=exact,
+                to=None if to is None else Place.parse(to), exact=exact, of=of, max_removals=max_removals,
             )  # fmt: skip
             row = restorer.run()
+        for line in restorer.differences:
+            emit(f"{job}: {line}")
         emit(run_line(job, row))
         ledger.send()
     finally:
         ledger.close()
     if row["state"] != "done":
         raise typer.Exit(1)
+
+
+@app.command()
+def adopt(context: typer.Context, job: Job, store: StoreAt = None) -> None:
+    """Make the versions at a job's destination its own: after a new machine, store or name. No other run may use them.
+    """
+    from elephan.backup import versions
+    from elephan.backup.ledger import Ledger
+    from elephan.backup.locks import locked
+    from elephan.backup.owner import owner_of
+    from elephan.copy.api import Place
+    from elephan.errors import InputError
+    from elephan.store.place import default_location
+    from elephan.units import pluralize
+
+    spec = _spec(context)
+    wanted = _known(spec, job)
+    if not wanted.has_versions:
+        raise InputError(f"job {job} is a mirror, and has no versions")
+    ledger = Ledger(store or default_location(), spec.name)
+    try:
+        with locked(ledger.place, spec.name, job):
+            place = Place.parse(wanted.destination)
+            with versions.opened(place, owner_of(ledger.place, spec.name, job)) as there:
+                count = there.adopt()
+    finally:
+        ledger.close()
+    emit(f"{job}: {pluralize(count, 'version')} adopted")
 
 
 def _moment(text: str | None) -> float | None:
@@ -289,6 +341,8 @@ def _view_json(view: JobView) -> dict[str, Any]:
         "forecast": view.forecast,
         "next_due_s": view.next_due_s,
         "at_risk_s": view.at_risk_s,
+        "faults": view.faults,
+        "notes": list(view.notes),
         **{
             name: None if row is None else _plain(row)
             for name, row in (("running", view.running), ("last", view.last), ("complete", view.complete))

@@ -186,7 +186,7 @@ class BackupRunRow(Base):
     ended: Mapped[float | None] = mapped_column(Float(53))
     """Null: it goes on."""
     state: Mapped[str] = mapped_column(String(16))
-    """`running`, `waiting`, `interrupted`, `done`, `faults` or `failed`."""
+    """`running`, `waiting`, `interrupted`, `done`, `attributes`, `faults` or `failed`."""
     attempts: Mapped[int] = mapped_column(Integer)
     files: Mapped[int | None] = mapped_column(BigInteger)
     bytes: Mapped[int | None] = mapped_column(BigInteger)

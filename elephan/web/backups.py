@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from elephan import units
-from elephan.backup.reading import BackupReader, JobView, Row
+from elephan.backup.reading import BackupReader, JobView, Row, faults_notes
 from elephan.backup.texts import (
     STATE_WORDS,
     STATES,
@@ -29,14 +29,14 @@ PAGE = 50
 """Runs on one page of a job."""
 
 SIGNS = {
-    "good": "good", "running": "good", "waiting": "paused", "failed": "alert", "late": "alert", "ended": "paused",
-    "new": "silent",
+    "good": "good", "running": "good", "waiting": "paused", "failed": "alert", "late": "alert", "faults": "alert",
+    "ended": "paused", "new": "silent",
 }  # fmt: skip
 """Sign of a job's state; the word beside it says which."""
 
 RUN_SIGNS = {
-    "running": "good", "waiting": "paused", "interrupted": "paused", "done": "good", "faults": "alert",
-    "failed": "alert",
+    "running": "good", "waiting": "paused", "interrupted": "paused", "done": "good",
+    "attributes": "good", "faults": "alert", "failed": "alert",
 }  # fmt: skip
 
 
@@ -127,7 +127,8 @@ def backups_page(visit: Visit, reader: BackupReader) -> str:
     rows = [_job(view, now_s) for view in reader.jobs(now_s=now_s)]
     signs = [row.sign for row in rows]
     counts = [(sign, signs.count(sign), word) for sign, word in
-              (("good", "good"), ("alert", "failed or late"), ("silent", "without a copy"), ("paused", "not running"))
+              (("good", "good"), ("alert", "failed, late or with faults"), ("silent", "without a copy"),
+               ("paused", "not running"))
               if sign in signs]  # fmt: skip
     several = len({row.view.backup for row in rows}) > 1
     return page("backups.html.j2", visit, "/backups", rows=rows, counts=counts, several=several)
@@ -155,6 +156,7 @@ def job_page(visit: Visit, reader: BackupReader, view: JobView, first: int) -> s
         job=_job(view, now_s),
         facts=[(name, value) for name, value in facts if value],
         forecast=_forecast(view.forecast),
+        alerts=[*view.notes, *faults_notes(view)],
         notes=list(view.forecast.get("notes", ())),
         runs=runs,
         receipt=None if view.complete is None or not view.complete["receipt"] else _receipt(view.complete),

@@ -120,3 +120,195 @@ fn a_destination_whose_parent_is_not_there_is_refused() {
     assert_eq!(ask(json!({"do": "look", "destination": place.join("disk/backup")})).unwrap()["exists"], false);
     fs::remove_dir_all(place).unwrap();
 }
+
+const THIRD: &str = "version-20261128T060000Z";
+
+fn job(backup: &str, store: Option<&str>) -> Value {
+    json!({"backup": backup, "job": "records", "store": store, "host": "alpha"})
+}
+
+fn marker_of(place: &Path, version: &str) -> Value {
+    let seen = ask(json!({"do": "look", "destination": place})).unwrap();
+    let all = seen["versions"].as_array().unwrap();
+    all.iter().find(|one| one["version"] == version).unwrap().clone()
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (one, other) = (fs::symlink_metadata(one).unwrap(), fs::symlink_metadata(other).unwrap());
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[test]
+fn what_could_not_be_copied_is_linked_from_the_newest_version_that_has_it() {
+    let place = place("carry");
+    of("begin", &place, FIRST).unwrap();
+    let first = place.join(FIRST);
+    fs::create_dir_all(first.join("d/e")).unwrap();
+    fs::write(first.join("d/e/deep"), "deep").unwrap();
+    fs::write(first.join("d/flat"), "flat").unwrap();
+    symlink("nowhere", first.join("d/link")).unwrap();
+    fs::write(first.join("old"), "old").unwrap();
+    fs::write(first.join("gone"), "gone").unwrap();
+    fs::set_permissions(first.join("d"), fs::Permissions::from_mode(0o750)).unwrap();
+    of("complete", &place, FIRST).unwrap();
+    of("begin", &place, SECOND).unwrap();
+    let second = place.join(SECOND);
+    // The folder could not be listed: the copy made it, without content and with the mode of the source.
+    fs::create_dir(second.join("d")).unwrap();
+    fs::set_permissions(second.join("d"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::write(second.join("own"), "own").unwrap();
+    let paths = ["d", "old", "own", "never", "d\\x2fe"];
+    let carry = json!({"do": "carry", "destination": place, "version": SECOND, "paths": paths});
+    ask(carry.clone()).unwrap();
+    let reply = of("complete", &place, SECOND).unwrap();
+    assert_eq!(reply["state"], "partial");
+    assert_eq!(
+        (&reply["carried"]["older"], &reply["carried"]["missing"], &reply["carried"]["failed"]),
+        (&json!(3), &json!(2), &json!(0))
+    );
+    assert_eq!(reply["carried"]["oldest"], FIRST);
+    for name in ["d/e/deep", "d/flat", "d/link", "old"] {
+        assert!(same_file(&first.join(name), &second.join(name)), "{name}");
+    }
+    assert!(!second.join("gone").exists() && fs::read_to_string(second.join("own")).unwrap() == "own");
+    assert_eq!(fs::metadata(second.join("d")).unwrap().permissions().mode() & 0o7777, 0o750);
+    assert_eq!(fs::read_link(place.join("latest")).unwrap(), Path::new(SECOND));
+    // A version with faults pushes out no version without, and the next one keeps the time of its data.
+    stays(of("remove", &place, FIRST));
+    of("begin", &place, THIRD).unwrap();
+    ask(json!({"do": "carry", "destination": place, "version": THIRD, "paths": ["d/e"]})).unwrap();
+    let third = of("complete", &place, THIRD).unwrap();
+    assert_eq!(third["carried"]["list"], json!([{"path": "d/e", "from": FIRST}]));
+    assert!(same_file(&first.join("d/e/deep"), &place.join(THIRD).join("d/e/deep")));
+    stays(of("remove", &place, FIRST));
+    // The one with faults may go: the third has all that it has.
+    of("remove", &place, SECOND).unwrap();
+    assert!(!place.join(format!(".elephan-backup/{SECOND}.carried")).exists());
+    // Of a version that has ended nothing is carried.
+    assert!(ask(carry).is_err());
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn a_version_that_lacks_entries_of_an_older_one_pushes_out_none() {
+    let place = place("unlisted");
+    for (version, unlisted) in [(FIRST, 0), (SECOND, 1), (THIRD, 1)] {
+        of("begin", &place, version).unwrap();
+        ask(json!({"do": "complete", "destination": place, "version": version, "unlisted": unlisted})).unwrap();
+    }
+    stays(of("remove", &place, FIRST));
+    stays(of("remove", &place, SECOND));
+    // A marker of an earlier release, in which a version with faults was complete.
+    let old = json!({"version": SECOND, "state": "complete", "facts": {"backup": "dr", "job": "records", "faults": 2}});
+    fs::write(place.join(format!(".elephan-backup/{SECOND}.json")), old.to_string()).unwrap();
+    assert_eq!(marker_of(&place, SECOND)["state"], "partial");
+    stays(of("remove", &place, FIRST));
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn an_attempt_that_ended_before_its_version_takes_back_what_it_carried() {
+    let place = place("undo");
+    of("begin", &place, FIRST).unwrap();
+    fs::create_dir(place.join(FIRST).join("d")).unwrap();
+    for name in ["d/in", "file"] {
+        fs::write(place.join(FIRST).join(name), "first").unwrap();
+    }
+    of("complete", &place, FIRST).unwrap();
+    of("begin", &place, SECOND).unwrap();
+    fs::write(place.join(SECOND).join("own"), "own").unwrap();
+    ask(json!({"do": "carry", "destination": place, "version": SECOND, "paths": ["d", "file"]})).unwrap();
+    assert!(place.join(SECOND).join("d/in").exists());
+    of("begin", &place, SECOND).unwrap();
+    assert!(!place.join(SECOND).join("d").exists() && !place.join(SECOND).join("file").exists());
+    assert!(place.join(SECOND).join("own").exists() && place.join(FIRST).join("d/in").exists());
+    assert_eq!(of("complete", &place, SECOND).unwrap()["state"], "complete");
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn nothing_is_carried_through_a_link_or_over_an_entry() {
+    let place = place("links");
+    let outside = place.join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("file"), "outside").unwrap();
+    of("begin", &place, FIRST).unwrap();
+    let first = place.join(FIRST);
+    fs::create_dir(first.join("d")).unwrap();
+    fs::write(first.join("d/file"), "first").unwrap();
+    symlink(&outside, first.join("way")).unwrap();
+    of("complete", &place, FIRST).unwrap();
+    of("begin", &place, SECOND).unwrap();
+    symlink(&outside, place.join(SECOND).join("d")).unwrap();
+    let paths = ["d/file", "d/other", "way/file", "../outside/file", "d"];
+    ask(json!({"do": "carry", "destination": place, "version": SECOND, "paths": paths})).unwrap();
+    of("complete", &place, SECOND).unwrap();
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "outside");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    assert!(fs::symlink_metadata(place.join(SECOND).join("d")).unwrap().is_symlink());
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn versions_of_another_job_are_neither_removed_nor_added_to() {
+    let place = place("jobs");
+    let begin = |version: &str, owner: Value| {
+        ask(json!({"do": "begin", "destination": place, "version": version, "owner": owner}))?;
+        ask(json!({"do": "complete", "destination": place, "version": version, "owner": owner}))
+    };
+    begin(FIRST, job("dr", Some("one"))).unwrap();
+    for other in [job("dr", Some("two")), job("other", Some("one"))] {
+        let error = begin(SECOND, other.clone()).unwrap_err();
+        assert!(error.kind == ErrorKind::Input && error.text.contains("store one of host \"alpha\""), "{error}");
+        let error = ask(json!({"do": "remove", "destination": place, "version": FIRST, "owner": other})).unwrap_err();
+        assert!(error.text.ends_with("it is of another job: it stays"), "{error}");
+        let seen = ask(json!({"do": "look", "destination": place, "owner": other})).unwrap();
+        assert_eq!(seen["versions"][0]["own"], false);
+    }
+    begin(SECOND, job("dr", Some("one"))).unwrap();
+    let adopted = ask(json!({"do": "adopt", "destination": place, "owner": job("dr", Some("two"))})).unwrap();
+    assert_eq!(adopted["adopted"], 2);
+    assert!(begin(THIRD, job("dr", Some("one"))).is_err());
+    begin(THIRD, job("dr", Some("two"))).unwrap();
+    // A marker of an earlier release names no store: backup and job decide.
+    let old = json!({"version": FIRST, "state": "complete", "facts": {"backup": "dr", "job": "records", "faults": 0}});
+    fs::write(place.join(format!(".elephan-backup/{FIRST}.json")), old.to_string()).unwrap();
+    ask(json!({"do": "remove", "destination": place, "version": FIRST, "owner": job("dr", Some("two"))})).unwrap();
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn entries_are_listed_of_the_version_that_is_named_alone() {
+    let place = place("listed");
+    for version in [FIRST, SECOND] {
+        of("begin", &place, version).unwrap();
+        ask(json!({"do": "carry", "destination": place, "version": version, "paths": ["file"]})).unwrap();
+        of("complete", &place, version).unwrap();
+    }
+    let seen = ask(json!({"do": "look", "destination": place, "list": SECOND})).unwrap();
+    let lists: Vec<usize> = seen["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["carried"]["list"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(lists, [0, 1]);
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn a_folder_that_could_never_be_listed_keeps_no_older_version() {
+    let place = place("never");
+    for version in [FIRST, SECOND, THIRD] {
+        of("begin", &place, version).unwrap();
+        // The copy makes the folder, and nothing in it.
+        fs::create_dir(place.join(version).join("d")).unwrap();
+        ask(json!({"do": "carry", "destination": place, "version": version, "paths": ["d"]})).unwrap();
+        let carried = of("complete", &place, version).unwrap()["carried"].clone();
+        assert_eq!((&carried["missing"], &carried["older"], &carried["failed"]), (&json!(1), &json!(0), &json!(0)));
+    }
+    of("remove", &place, FIRST).unwrap();
+    of("remove", &place, SECOND).unwrap();
+    fs::remove_dir_all(place).unwrap();
+}

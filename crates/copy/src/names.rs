@@ -56,6 +56,31 @@ pub fn show_bytes(bytes: &[u8]) -> String {
     text
 }
 
+/// The path that [`show_path`] shows as `text`; `None` if it shows none so.
+pub fn parse_shown_path(text: &str) -> Option<Vec<Vec<u8>>> {
+    if text == "." {
+        return Some(vec![]);
+    }
+    let path = text.split('/').map(parse_shown_bytes).collect::<Option<Vec<_>>>()?;
+    check_path(&path).ok()?;
+    Some(path)
+}
+
+/// The bytes that [`show_bytes`] shows as `text`.
+fn parse_shown_bytes(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('\\');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let digits = part.strip_prefix('x')?.get(..2)?;
+        if !digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[3..]);
+    }
+    Some(bytes)
+}
+
 fn push_hex(text: &mut String, byte: u8) {
     text.push_str(&format!("\\x{byte:02x}"));
 }

@@ -1,9 +1,9 @@
 //! Messages, frames and journals: what is written is read again, and what a stranger wrote does no harm.
 
 use copy::{
-    check_path, hex, manifest_row, show_path, unhex, whole_records, CopyOptions, Entry, EntryKind, FaultKind, FileKey,
-    FrameHead, Identity, JournalIndex, Manifest, Message, Outcome, Piece, Record, SourcesShape, Stamp, Want,
-    WantChunks, WireEntry,
+    check_path, hex, manifest_row, parse_shown_path, show_path, unhex, whole_records, CopyOptions, Entry, EntryKind,
+    FaultKind, FileKey, FrameHead, Identity, JournalIndex, Manifest, Message, Outcome, Piece, Record, SourcesShape,
+    Stamp, Want, WantChunks, WireEntry,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -246,4 +246,24 @@ fn the_root_is_the_hash_of_the_rows_in_order() {
     assert_eq!(show_path(&[]), ".");
     assert_eq!(unhex(&hex(&[0, 255])), Some(vec![0, 255]));
     assert_eq!((unhex("0"), unhex("0g"), unhex("äb")), (None, None, None));
+}
+
+proptest! {
+    #[test]
+    fn a_shown_path_is_parsed_to_the_same_bytes(path in vec(vec(any::<u8>(), 1..9), 0..5)) {
+        if check_path(&path).is_ok() {
+            prop_assert_eq!(parse_shown_path(&show_path(&path)), Some(path));
+        }
+    }
+
+    /// A text that no path shows is refused: two texts never mean one path.
+    #[test]
+    fn a_parsed_path_is_shown_as_the_same_text(text in "([a-z./]|\\\\|\\\\x[0-9a-fA-F]{1,2}|\u{e4}|\u{1})*") {
+        if let Some(path) = parse_shown_path(&text) {
+            let shown = show_path(&path);
+            // An escape that was not necessary is the only other text of a path.
+            prop_assert!(shown == text || text.contains("\\x"), "{text:?} {shown:?}");
+            prop_assert_eq!(parse_shown_path(&shown), Some(path));
+        }
+    }
 }

@@ -1,0 +1,452 @@
+"""Runs, restores and disturbances of a job of backup, each result held against the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.backup.model import clock
+from tests.backup.model.rights import denied
+from tests.backup.model.world import NAMES, Source, Tree, differences, faults_expected, unreadable, walk
+from tests.copy.model import command, places, tracer
+from tests.copy.model.command import Result
+
+Step = list[Any]
+MARKERS = ".elephan-backup"
+CALLS = 350
+"""Calls that change files in a run, about: a kill is drawn among them."""
+BYTES = 24 << 20
+"""Size of the destination's file system."""
+
+
+class Failed(Exception):
+    """A result that the model does not have."""
+
+
+@dataclass
+class Recorded:
+    """A version whose run has ended."""
+
+    tree: Tree
+    is_whole: bool
+    faults: set[bytes]
+
+
+@dataclass
+class Machine:
+    """A job with its source, destination and store, below a folder of its own."""
+
+    folder: Path
+    clock: Path | None
+    """File of the clock that commands see (`tests.backup.model.clock`); None: that of the machine."""
+    counts: Counter[str] = field(default_factory=Counter)
+    kind: str = "incremental"
+    keep: object = None
+    offset_s: int = 0
+    number: int = 0
+    versions: dict[str, Recorded] = field(default_factory=dict)
+    copied: Tree | None = None
+    """Of a mirror: the destination as the last run left it."""
+
+    def begin(self, kind: str, keep: object) -> None:
+        """Begin a world."""
+        self.end()
+        self.kind, self.keep, self.number = kind, keep, self.number + 1
+        self.world = self.folder / f"w{self.number}"
+        self.world.mkdir()
+        self.disk = self.world / "disk"
+        self.state = self.world / "state"
+        for path in (self.disk, self.state, self.world / "data", self.world / "other"):
+            path.mkdir()
+        places.mount_tmpfs(os.fsencode(self.disk), f"size={BYTES},nr_inodes=4000,mode=755")
+        self.source = Source(self.world / "data")
+        self.destination = self.disk / "copies"
+        lines = [
+            'name = "model"', "[retry]", "attempts = 1", "[[job]]", 'name = "job"', f'kind = "{kind}"',
+            f'sources = ["{self.world}/data/"]', f'destination = "{self.destination}"',
+        ]  # fmt: skip
+        if keep is not None:
+            lines.append(f"keep = {json.dumps(keep)}")
+        self.file = self.world / "job.toml"
+        self.file.write_text("\n".join(lines) + "\n")
+        self.versions, self.copied = {}, None
+        self.set_clock(0)
+        self.source.apply(["write", NAMES[0].hex(), 1, 100])
+        self.source.states = [walk(self.source.root)]
+
+    def end(self) -> None:
+        """Remove the world."""
+        if self.number and (self.folder / f"w{self.number}").exists():
+            places.unmount(os.fsencode(self.disk))
+            shutil.rmtree(self.world)
+
+    def set_clock(self, offset_s: int) -> None:
+        """Set the clock that commands see."""
+        self.offset_s = offset_s
+        if self.clock is not None:
+            clock.set_offset(self.clock, offset_s)
+
+    # Commands.
+
+    def words(self, *words: object, store: str = "store") -> list[bytes]:
+        """Return the words of a command."""
+        place = self.world / store / "results.sqlite" if store == "other" else self.state / "results.sqlite"
+        return [b"backup", *(os.fsencode(str(word)) for word in (self.file, *words, "--store", place))]
+
+    def call(self, *words: object, store: str = "store", observer: tracer.Observer | None = None) -> Result:
+        """Run a command to its end."""
+        self.counts["commands"] += 1
+        line = [self.words(*words, store=store)]
+        if observer is not None:
+            with denied():
+                found = tracer.Traced([observer]).run(line, self.state)
+        else:
+            with denied():
+                child = command.start(line, self.state)
+            found = child.wait()
+        if "Traceback" in found.output or "hangs" in found.output:
+            raise Failed(f"{words}: {found.output}")
+        return found
+
+    # Steps.
+
+    def step(self, step: Step) -> None:
+        """Make a step, and compare."""
+        what = str(step[0])
+        self.counts[what] += 1
+        if what in ("write", "folder", "link", "hide", "show", "remove", "rename"):
+            self.source.apply(step)
+            self.source.states.append(walk(self.source.root))
+        elif what == "clock":
+            self.set_clock(int(step[1]) if self.clock is not None else 0)
+        else:
+            {"run": self._run, "kill": self._kill, "busy": self._busy, "full": self._full, "two": self._two,
+             "other": self._other, "restore": self._restore}[what](*step[1:])  # fmt: skip
+
+    def _run(self) -> None:
+        self._judge(self.call("run", "job", "--once"))
+
+    def _kill(self, at: int) -> None:
+        """End a run before a call that changes a file, then run again."""
+        observer = tracer.Counter(at)
+        found = self.call("run", "job", "--once", observer=observer)
+        if not observer.did:
+            return self._judge(found)
+        self.counts["killed"] += 1
+        self._compare_versions([name for name, state in self._markers().items() if state in ("complete", "partial")])
+        return self._run()
+
+    def _busy(self, path: str) -> None:
+        """Change a file at each read."""
+        full = os.path.join(os.fsencode(self.source.root), bytes.fromhex(path))
+        if not os.path.isfile(full) or os.path.islink(full) or os.lstat(full).st_mode & 0o7777 == 0:
+            return
+
+        def act() -> None:
+            with open(full, "ab") as file:
+                file.write(b"x")
+
+        found = self.call("run", "job", "--once", observer=Rewriter(os.fsdecode(full), act))
+        self.source.apply(["write", path, self.source.time, 300])
+        self._judge(found, {bytes.fromhex(path)})
+        self.source.states = [walk(self.source.root)]
+
+    def _full(self, free: int, inodes: bool) -> None:
+        """Run while the destination is full, then with room."""
+        ballast = self.disk / "ballast"
+        ballast.mkdir()
+        there = os.statvfs(self.disk)
+        if inodes:
+            for number in range(max(0, there.f_ffree - free)):
+                (ballast / str(number)).touch()
+        else:
+            with (ballast / "file").open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, max(4096, there.f_bavail * there.f_frsize - free * 4096))
+        found = self.call("run", "job", "--once")
+        shutil.rmtree(ballast)
+        if found.code == 0 or "not copied" in found.output:
+            return self._judge(found)
+        self.counts["was full"] += 1
+        if found.code != 1:
+            raise Failed(f"exit code {found.code} on a full disk: {found.output}")
+        self._compare_versions([])
+        return self._run()
+
+    def _two(self) -> None:
+        """Run twice at once."""
+        lines = [self.words("run", "job", "--once")]
+        with denied():
+            first, second = (command.start(lines, self.state) for _ in range(2))
+        results = [first.wait(), second.wait()]
+        refused = [one for one in results if "runs already" in one.output]
+        done = [one for one in results if one not in refused]
+        if any(one.code != 2 for one in refused) or not done:
+            raise Failed(f"two at once: {results}")
+        if self.kind == "mirror" or len(done) == 1:
+            return self._judge(done[-1])
+        # Both have run, one after the other: the versions of both hold the same.
+        return self._judge(done[-1], runs=2)
+
+    def _other(self, what: str) -> None:
+        """Run or restore with another store, which is refused."""
+        if self.kind == "mirror" or not self.versions:
+            return
+        before = {name: walk(self.destination / name) for name in self.versions}
+        if what == "run":
+            found = self.call("run", "job", "--once", store="other")
+        else:
+            found = self.call("restore", "job", "--to", self.world / "other" / "restored", store="other")
+        if found.code == 0 or (self.world / "other" / "restored").exists():
+            raise Failed(f"another store was not refused: {found}")
+        if {name: walk(self.destination / name) for name in self.versions} != before:
+            raise Failed("another store has changed a version")
+
+    def _restore(self, number: int) -> None:
+        """Restore a version, or a mirror, elsewhere."""
+        target = self.world / "restored"
+        if self.kind == "mirror":
+            if self.copied is None:
+                return
+            expected, is_whole, words = self.copied, True, ["restore", "job"]
+        else:
+            names = sorted(self.versions)
+            if not names:
+                return
+            name = names[number % len(names)]
+            expected, is_whole = self.versions[name].tree, self.versions[name].is_whole
+            words = ["restore", "job", "--version", name]
+        found = self.call(*words, "--to", target)
+        blocked = unreadable(expected)
+        real = walk(target) if target.exists() else {}
+        if not blocked:
+            if lines := differences(real, expected):
+                raise Failed("a restore differs: " + "; ".join(lines[:5]) + "\n" + found.output)
+            if is_whole and self.kind != "mirror" and found.code != 0:
+                raise Failed(f"exit code {found.code} of a restore of a complete version: {found.output}")
+        if not is_whole and found.code != 1:
+            raise Failed(f"exit code {found.code} of a restore of a version with faults: {found.output}")
+        shutil.rmtree(target, ignore_errors=True)
+
+    # The judge.
+
+    def _markers(self) -> dict[str, str]:
+        folder = self.destination / MARKERS
+        found = {}
+        for path in folder.glob("*.json") if folder.is_dir() else []:
+            told = json.loads(path.read_text())
+            found[told["version"]] = told["state"]
+        return found
+
+    def _compare_versions(self, new: Sequence[str]) -> None:
+        """Compare each version that was there: unchanged, or gone by the rule."""
+        if self.kind == "mirror":
+            return
+        markers = self._markers()
+        for name, recorded in list(self.versions.items()):
+            path = self.destination / name
+            if markers.get(name) in ("complete", "partial"):
+                if not path.is_dir():
+                    raise Failed(f"{name} is marked {markers[name]}, and is gone")
+                if lines := differences(walk(path), recorded.tree):
+                    raise Failed(f"{name} has changed: " + "; ".join(lines[:5]))
+            else:
+                self._may_go(name, new)
+                del self.versions[name]
+
+    def _may_go(self, name: str, new: Sequence[str]) -> None:
+        """Raise `Failed` if a version went that the rule keeps."""
+        ended = sorted({*self.versions, *new})
+        markers = self._markers()
+        whole = [one for one in ended if markers.get(one) == "complete"
+                 or (one in self.versions and self.versions[one].is_whole)]  # fmt: skip
+        if whole and name == whole[-1]:
+            raise Failed(f"{name}, the newest without faults, is gone")
+        if not isinstance(self.keep, int):
+            # Of real time some minutes have gone by at most, whatever the clock says.
+            raise Failed(f"{name} is gone, with keep = {self.keep!r}")
+        if name in ended[-self.keep :]:
+            raise Failed(f"{name} is gone, one of the newest {self.keep}")
+
+    def _judge(self, found: Result, busy: set[bytes] | None = None, runs: int = 1) -> None:
+        """Compare what a run has left with the model."""
+        tree = walk(self.source.root)
+        hidden = unreadable(tree) | (busy or set())
+        if self.kind == "mirror":
+            return self._judge_mirror(found, tree, unreadable(tree), busy or set())
+        if not tree and any(one.tree for one in self.versions.values()):
+            if found.code == 0:
+                # Nothing but the newest version's own source counts.
+                newest = max(self.versions)
+                if self.versions[newest].tree and unreadable_none(self.versions[newest].tree):
+                    raise Failed("an empty source has made a version")
+            elif "may_be_empty" in found.output:
+                return None
+        markers = {name for name, state in self._markers().items() if state in ("complete", "partial")}
+        new = sorted(markers - set(self.versions))
+        if found.code not in (0, 1) or not new:
+            raise Failed(f"exit code {found.code}, new versions {new}: {found.output}")
+        if len(new) > runs + 1:
+            raise Failed(f"too many versions: {new}")
+        for name in new:
+            self._judge_version(name, found, tree, hidden, busy)
+        self.source.states = [tree]
+        self._compare_versions(new)
+        self._judge_rule(found)
+        status = self.call("status", "--json")
+        told = json.loads(status.output.splitlines()[-1])[0]
+        newest_whole = self.versions[new[-1]].is_whole
+        clock_is_set = bool(told["notes"])
+        if (told["state"] == "good") != newest_whole and not clock_is_set:
+            raise Failed(f"state {told['state']}, {'without' if newest_whole else 'with'} faults: {found.output}")
+        return None
+
+    def _judge_version(self, name: str, found: Result, tree: Tree, hidden: set[bytes], busy: set[bytes] | None) -> None:
+        older = [self.versions[one].tree for one in sorted(self.versions, reverse=True) if one < name]
+        real = walk(self.destination / name)
+        expected, missing = faults_expected(tree, hidden, older)
+        for path in busy or ():
+            if path in real and path not in expected:
+                expected[path] = real[path]
+            elif path in real and real[path] != expected[path]:
+                # The run ended while the file was the same for long enough: its copy was read whole.
+                expected[path] = real[path]
+        lines = []
+        for line_path in {*real, *expected}:
+            one, other = real.get(line_path), expected.get(line_path)
+            # A run that was interrupted and continued has what the source had meanwhile.
+            before = [state.get(line_path) for state in self.source.states]
+            if one != other and not (one is not None and one in before and (other is None or line_path in hidden)):
+                if one is not None and other is not None and one[0] == other[0] == "folder" and one[1] == other[1]:
+                    # Its time changed with an entry that went meanwhile.
+                    if len(self.source.states) > 1 or line_path in hidden or any(
+                        path.startswith(line_path + b"/") for path in hidden
+                    ):  # fmt: skip
+                        continue
+                lines.append(f"{line_path!r} is {one}, and not {other}")
+        if lines:
+            raise Failed(f"{name}: " + "; ".join(lines[:5]) + "\n" + found.output)
+        is_partial = self._markers()[name] == "partial"
+        if found.code == 0 and is_partial:
+            raise Failed(f"{name} has faults, and exit code 0: {found.output}")
+        if (hidden - (busy or set())) and not is_partial:
+            raise Failed(f"{name} is marked complete, and {sorted(hidden)} could not be read: {found.output}")
+        self.versions[name] = Recorded(real, not is_partial, hidden)
+
+    def _judge_rule(self, found: Result) -> None:
+        """Compare the versions that are left with a rule by number."""
+        if not isinstance(self.keep, int):
+            return
+        names = sorted(self.versions)
+        whole = [name for name in names if self.versions[name].is_whole]
+        right = {*names[-self.keep :], *whole[-1:]}
+        if set(names) != right:
+            raise Failed(f"keep = {self.keep}: {names} are there, and {sorted(right)} should be: {found.output}")
+
+    def _judge_mirror(self, found: Result, tree: Tree, hidden: set[bytes], busy: set[bytes]) -> None:
+        if found.code not in (0, 1):
+            raise Failed(f"exit code {found.code}: {found.output}")
+        if found.code == 1 and ("may_be_empty" in found.output or "max-removals" in found.output
+                                or "max_removals" in found.output):  # fmt: skip
+            return
+        real = walk(self.destination)
+        before = self.copied or {}
+        for path in busy:
+            # The file has changed since the run: its copy was read whole, or is of an earlier run.
+            tree.pop(path, None)
+            if path in real:
+                tree[path] = real[path]
+        if found.code == 0:
+            if hidden:
+                raise Failed(f"exit code 0, and {hidden} could not be read")
+            if lines := differences(real, tree):
+                raise Failed("a mirror differs: " + "; ".join(lines[:5]) + "\n" + found.output)
+        else:
+            readable, _ = faults_expected(tree, hidden, [])
+            lines = [f"{path!r} is {real.get(path)}, and not {entry}" for path, entry in readable.items()
+                     if real.get(path) != entry and entry[0] != "folder"
+                     and not any(path.startswith(one + b"/") for one in unreadable(before))]  # fmt: skip
+            # Once all sources were read, an entry that cannot be removed is a fault, and others are removed.
+            lines += [f"{path!r} was removed" for path in before if hidden and path not in real and path not in readable
+                      and not any(path.startswith(one + b"/") for one in readable)]  # fmt: skip
+            if lines:
+                raise Failed("a mirror with faults differs: " + "; ".join(lines[:5]) + "\n" + found.output)
+        self.copied = real
+
+
+def unreadable_none(tree: Tree) -> bool:
+    """Return True if nothing in a tree is unreadable."""
+    return not unreadable(tree)
+
+
+@dataclass
+class Rewriter(tracer.Observer):
+    """Changes a file before each read of it."""
+
+    path: str
+    act: Callable[[], None]
+    wants: frozenset[str] = frozenset({"pread64"})
+
+    def enter(self, call: tracer.Call) -> tracer.Act:
+        """See `Observer`."""
+        if call.file(call.arguments[0]) == self.path:
+            self.act()
+
+
+def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
+    """Return the kind and rule of a job, and the steps of a sequence."""
+    kind = chance.choices(["incremental", "full", "mirror"], [6, 2, 2])[0]
+    keep = None if kind == "mirror" else chance.choice([None, 1, 1, 2, 3, "1h", "48h", "7d"])
+    paths = [*NAMES, *(b"d/" + name for name in NAMES[:4]), *(b"d/e/" + name for name in NAMES[:2])]
+    steps: list[Step] = [["folder", b"d".hex()], ["folder", b"d/e".hex()]]
+    steps += [["write", path.hex(), number, 1000 * number] for number, path in enumerate(chance.sample(paths, 9))]
+
+    def path() -> str:
+        return chance.choice(paths).hex()
+
+    while len(steps) < length + 11:
+        for _ in range(chance.randrange(4)):
+            what = chance.choices(["write", "folder", "link", "hide", "show", "remove", "rename"],
+                                  [7, 2, 1, 3, 3, 2, 1])[0]  # fmt: skip
+            if what == "write":
+                size = chance.choice([0, 1, 100, 4095, 4096, 70_000, 262_144, 300_001])
+                steps.append(["write", path(), chance.randrange(1 << 30), size])
+            elif what == "folder":
+                steps.append(["folder", chance.choice([b"d", b"d/e", b"c"]).hex()])
+            elif what == "rename":
+                steps.append(["rename", path(), path()])
+            elif what in ("hide", "show", "remove"):
+                steps.append([what, chance.choice([path(), b"d".hex(), b"d/e".hex()])])
+            else:
+                steps.append([what, path(), chance.randrange(9)])
+        what = chance.choices(["run", "kill", "busy", "full", "two", "other", "restore", "clock"],
+                              [8, 6, 2, 2, 1, 1, 5, 2])[0]  # fmt: skip
+        more: list[Any] = {
+            "kill": [chance.randrange(1, CALLS)], "busy": [path()],
+            "full": [chance.randrange(40), chance.random() < 0.5], "other": [chance.choice(["run", "restore"])],
+            "restore": [chance.randrange(99)],
+            "clock": [chance.choice([0, 0, 3600, 86_400, -86_400, 8 * 86_400, 400 * 86_400, -30 * 86_400])],
+        }.get(what, [])  # fmt: skip
+        steps.append([what, *more])
+    return [kind, keep], steps
+
+
+def replayed(machine: Machine, job: list[Any], steps: list[Step]) -> tuple[int, str] | None:
+    """Make the steps; return the number of the one that failed, and how."""
+    machine.begin(str(job[0]), job[1])
+    began_s = time.monotonic()
+    for number, step in enumerate(steps):
+        try:
+            machine.step(step)
+        except Failed as failure:
+            return number, str(failure)
+        if time.monotonic() - began_s > 600:
+            break
+    return None

@@ -1,0 +1,148 @@
+"""Trees of the model: read by plain system calls, changed step by step, and what a version of them has to hold."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Entry = tuple[object, ...]
+Tree = dict[bytes, Entry]
+"""Entries by path below a folder, without the folder itself."""
+
+NAMES = [b"a", b"b", b"c", b"\xff\xfe", b"with space", b"back\\slash", b"\\x41", b"new\nline", "ä".encode()]
+BASE_NS = 1_700_000_000_000_000_000
+
+
+def walk(folder: Path | bytes) -> Tree:
+    """Return the tree below a folder; links are not followed. Of the state of copies and backups nothing is read."""
+    root = os.fsencode(folder)
+    found: Tree = {}
+
+    def visit(below: bytes) -> None:
+        for name in sorted(os.listdir(os.path.join(root, below) if below else root)):
+            if not below and name in (b".elephan-copy", b".elephan-backup"):
+                continue
+            path = os.path.join(below, name) if below else name
+            full = os.path.join(root, path)
+            there = os.lstat(full)
+            mode, kind = stat.S_IMODE(there.st_mode), stat.S_IFMT(there.st_mode)
+            if kind == stat.S_IFDIR:
+                found[path] = ("folder", mode, there.st_uid, there.st_mtime_ns)
+                visit(path)
+            elif kind == stat.S_IFLNK:
+                found[path] = ("link", os.readlink(full), there.st_uid, there.st_mtime_ns)
+            else:
+                with open(full, "rb") as file:
+                    content = hashlib.sha256(file.read()).hexdigest()
+                found[path] = ("file", mode, there.st_uid, there.st_mtime_ns, there.st_size, content)
+
+    visit(b"")
+    return found
+
+
+def is_below(path: bytes, above: bytes) -> bool:
+    """Return True if a path lies below another one."""
+    return path.startswith(above + b"/")
+
+
+def unreadable(tree: Tree) -> set[bytes]:
+    """Return the paths that the user cannot read, those below an unreadable folder apart."""
+    found: set[bytes] = set()
+    for path, entry in tree.items():
+        if entry[0] != "link" and entry[1] == 0 and not any(is_below(path, above) for above in found):
+            found.add(path)
+    return found
+
+
+@dataclass
+class Source:
+    """The source's folder, and the steps that change it."""
+
+    root: Path
+    time: int = 0
+    states: list[Tree] = field(default_factory=list)
+    """Trees since the version in progress was begun."""
+
+    def _path(self, path: bytes) -> bytes:
+        return os.path.join(os.fsencode(self.root), path)
+
+    def _stamp(self, path: bytes) -> None:
+        """Give an entry a time that no other state of it has had: size and time tell changes."""
+        self.time += 1
+        times = (BASE_NS + self.time * 1_000_003, BASE_NS + self.time * 1_000_003)
+        os.utime(path, ns=times, follow_symlinks=False)
+        parent = os.path.dirname(path)
+        if parent != os.fsencode(self.root):
+            os.utime(parent, ns=times)
+
+    def apply(self, step: list[object]) -> None:
+        """Change the tree; a step that does not fit does nothing."""
+        what, path = str(step[0]), self._path(bytes.fromhex(str(step[1])))
+        try:
+            if what == "write":
+                if os.path.isdir(path) or os.path.islink(path):
+                    return
+                with open(path, "wb") as file:
+                    file.write(hashlib.shake_128(f"{step[2]}".encode()).digest(int(str(step[3]))))
+                os.chmod(path, 0o640)
+            elif what == "folder":
+                os.mkdir(path, 0o755)
+            elif what == "link":
+                os.symlink(b"target-%d" % int(str(step[2])), path)
+            elif what == "hide":
+                if os.path.islink(path):
+                    return
+                os.chmod(path, 0)
+            elif what == "show":
+                if os.path.islink(path):
+                    return
+                os.chmod(path, 0o755 if os.path.isdir(path) else 0o644)
+            elif what == "remove":
+                parent = os.path.dirname(path)
+                shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+                if parent != os.fsencode(self.root):
+                    self._stamp(parent)
+                return
+            elif what == "rename":
+                os.rename(path, self._path(bytes.fromhex(str(step[2]))))
+                path = self._path(bytes.fromhex(str(step[2])))
+            self._stamp(path)
+        except OSError:
+            return
+
+
+def faults_expected(tree: Tree, hidden: set[bytes], before: list[Tree]) -> tuple[Tree, set[bytes]]:
+    """Return what a version of `tree` has to hold, and the faults of which no older version has a copy.
+
+    `before`: older versions, newest first.
+    """
+    expected = {path: entry for path, entry in tree.items()
+                if path not in hidden and not any(is_below(path, above) for above in hidden)}  # fmt: skip
+    missing: set[bytes] = set()
+    for path in hidden:
+        # A folder without rights in an older version could not be listed then either: it is no copy.
+        older = next((one for one in before if path in one and one[path][:2] != ("folder", 0)), None)
+        if older is None:
+            missing.add(path)
+            if tree[path][0] == "folder":
+                expected[path] = tree[path]
+            continue
+        if tree[path][0] == "folder" and older[path][0] != "folder":
+            # The copy makes the folder, and an entry of the new version is not replaced.
+            expected[path] = tree[path]
+            continue
+        expected |= {name: entry for name, entry in older.items() if name == path or is_below(name, path)}
+    return expected, missing
+
+
+def differences(real: Tree, expected: Tree) -> list[str]:
+    """Return what is not as expected, a line each."""
+    lines = [f"missing: {path!r}" for path in expected if path not in real]
+    lines += [f"nothing should be at {path!r}: {real[path]}" for path in real if path not in expected]
+    lines += [f"{path!r} is {real[path]}, and not {expected[path]}" for path in expected
+              if path in real and real[path] != expected[path]]  # fmt: skip
+    return lines

@@ -1,0 +1,126 @@
+"""`elephan` as a process of the user: forked off this process, which has loaded all of it and runs none of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+# Before the module of the same name takes its place.
+from elephan.cli import main
+
+TIME_LIMIT_S = 60.0
+"""For one command: a copy of a world takes far less, and beyond that it hangs."""
+PR_SET_PDEATHSIG = 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def load() -> None:
+    """Load what a copy loads, so that a child begins with it."""
+    for name in ("elephan.cli.main", "elephan.cli.copy", "elephan.copy.api", "elephan.copy.auto", "elephan.copy.forget",
+                 "elephan.copy.text", "elephan.copy.verify", "platformdirs"):  # fmt: skip
+        import_module(name)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a process."""
+
+    code: int
+    """Exit code; below 0: the signal."""
+    output: str
+    """Of stdout and stderr."""
+
+
+@dataclass
+class Child:
+    """A command that runs."""
+
+    pid: int
+    output: int
+    """Descriptor of its output's file."""
+
+    def result(self, status: int) -> Result:
+        """Return the end, by the status of wait(2)."""
+        size = os.fstat(self.output).st_size
+        text = os.pread(self.output, size, 0).decode(errors="replace")
+        os.close(self.output)
+        return Result(os.waitstatus_to_exitcode(status), text)
+
+    def wait(self, limit_s: float = TIME_LIMIT_S) -> Result:
+        """Wait for its end; after the limit it is killed, and its result says so by -SIGALRM."""
+        deadline_s = time.monotonic() + limit_s
+        pause_s = 0.001
+        while True:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return self.result(status)
+            if time.monotonic() > deadline_s:
+                os.kill(self.pid, signal.SIGKILL)
+                _, status = os.waitpid(self.pid, 0)
+                return Result(-signal.SIGALRM, self.result(status).output + "\nthe command hangs")
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.01)
+
+
+def start(
+    commands: list[list[bytes]],
+    state: Path,
+    user: int | None = None,
+    prepare: Callable[[], None] | None = None,
+) -> Child:
+    """Start commands, one after the other while they end with 0. `prepare` is called in the child before."""
+    output = os.memfd_create("output")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return Child(pid, output)
+    code = 70
+    try:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for descriptor, target in ((nothing, 0), (output, 1), (output, 2)):
+            os.dup2(descriptor, target)
+        os.environ["XDG_STATE_HOME"] = str(state)
+        os.environ["ELEPHAN_HOSTS"] = str(state / "hosts.toml")
+        os.umask(0o022)
+        os.chdir("/")
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        if prepare is not None:
+            prepare()
+        code = _run(commands)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _run(commands: list[list[bytes]]) -> int:
+    code = 0
+    for words in commands:
+        sys.argv = ["elephan", *map(os.fsdecode, words)]
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        except BaseException:
+            # As Python ends a program.
+            traceback.print_exc()
+            code = 1
+        if code:
+            break
+    return code

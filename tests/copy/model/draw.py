@@ -1,0 +1,226 @@
+"""Steps drawn at random: changes of trees and copies with their options, disturbed or not."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+from tests.copy.model.changes import BOUNDARIES, CHUNK, Step
+from tests.copy.model.request import SWITCHES, Request
+
+NAMES = (
+    b"a", b"b", b"c", b"d", b"x.tmp", b"cache", b"-dash", b"--mirror", b"new\nline", b"\xff\xfe", b"sp ace ", b".hidden", b"..x",
+    b"\xe2\x82\xac", b"a:b", b"back\\slash", b"*", b"[a]", b"tab\t", b"n" * 255, b"\x01\x7f", b"%s%n", b"$(x)",
+)  # fmt: skip
+PATTERNS = ("*.tmp", "cache/", "/a", "a/*", "**/b", "[ab]", "c", "/d/*.tmp", "b/", "?", "*", "/cache/**")
+MODES = (0o644, 0o600, 0o640, 0o755, 0o700, 0o4755, 0o2755, 0o6711, 0o1777, 0o000, 0o444, 0o555, 0o777, 0o2770)
+OWNERS = (0, 0, 1, 1000, 1001, 65534, 70_000, 4_000_000_000)
+WITHOUT: set[str] = set()
+KILLS_MAX = 160
+"""Changing system calls of a copy of some twenty changed entries."""
+
+
+class Draw:
+    """Draws steps for one world, of which it sees the names."""
+
+    def __init__(self, seed: int, root: bytes, kinds: dict[str, float], options: frozenset[str]) -> None:
+        """`kinds`: weights of how copies are disturbed. `options`: names that this version of elephan knows."""
+        self.random = random.Random(seed)
+        self.root = root
+        self.kinds = kinds
+        self.options = options
+        self.number = 0
+        self.stealth = self.random.random() < 0.3
+        """Changes that size and time do not show are drawn, and so some hashes are of an earlier content."""
+
+    def names(self, area: bytes) -> tuple[list[bytes], list[bytes]]:
+        """Return folders and other entries of an area, relative to the world."""
+        folders, others = [area], []
+        pending = [area]
+        while pending:
+            folder = pending.pop()
+            try:
+                found = sorted(os.listdir(self.root + b"/" + folder))
+            except OSError:
+                continue
+            for name in found:
+                path = folder + b"/" + name
+                full = self.root + b"/" + path
+                if os.path.isdir(full) and not os.path.islink(full):
+                    folders.append(path)
+                    pending.append(path)
+                else:
+                    others.append(path)
+        return sorted(folders), sorted(others)
+
+    def seed(self) -> int:
+        """Return a seed that no other step has."""
+        self.number += 1
+        return self.number * 1009 + self.random.randrange(1000)
+
+    def size(self) -> int:
+        """Return a size of a file: mostly small, or at a boundary."""
+        draw = self.random
+        return draw.choice(
+            (draw.choice(BOUNDARIES), draw.randrange(200), draw.randrange(9000), draw.randrange(9000), draw.randrange(5 * CHUNK))
+        )
+
+    def create(self, area: bytes) -> Step:
+        """Return a step that makes an entry."""
+        draw = self.random
+        folders, _ = self.names(area)
+        folder = draw.choice(folders)
+        if folder.count(b"/") > 6:
+            folder = area
+        path = text(folder + b"/" + draw.choice(NAMES))
+        kind = draw.choices(
+            ("file", "folder", "symlink", "fifo", "socket", "character device", "block device"),
+            (60, 22, 8, 3, 1, 2, 1),
+        )[0]
+        if kind != "file":
+            return ["create", path, kind, self.seed()]
+        holes = draw.choice(("", "", "", "", "end", "begin", "middle", "all"))
+        return ["file", path, self.seed(), self.size(), holes]
+
+    def change(self, area: bytes) -> Step:
+        """Return a step that changes an area."""
+        draw = self.random
+        folders, others = self.names(area)
+        files = [path for path in others if os.path.isfile(self.root + b"/" + path) and not os.path.islink(self.root + b"/" + path)]
+        entries = folders[1:] + others
+        if not entries or draw.random() < 0.22:
+            return self.create(area)
+        path = draw.choice(entries)
+        if files and draw.random() < 0.5:
+            return self.change_file(draw.choice(files), folders)
+        kind = draw.choice(("swap", "move", "type", "remove", "chmod", "chown", "attribute", "attribute", "touch", "chmod"))
+        if kind == "swap":
+            return ["swap", text(path), text(draw.choice(entries))]
+        if kind == "move":
+            return ["move", text(path), text(draw.choice(folders) + b"/" + draw.choice(NAMES))]
+        if kind == "type":
+            return ["type", text(path), draw.choice(("file", "folder", "symlink", "fifo", "folder")), self.seed()]
+        if kind == "chmod":
+            return ["chmod", text(path), draw.choice(MODES)]
+        if kind == "chown":
+            return ["chown", text(path), draw.choice(OWNERS), draw.choice(OWNERS)]
+        if kind == "remove":
+            return ["remove", text(path)]
+        return [kind, text(path), self.seed()]
+
+    def change_file(self, path: bytes, folders: list[bytes]) -> Step:
+        """Return a step that changes a file."""
+        draw = self.random
+        size = os.lstat(self.root + b"/" + path).st_size
+        kind = draw.choice(
+            ("shrink", "shrink", "grow", "rewrite", "rewrite", "punch", "preallocate", "link", "link", "break", "replace", "boundary", "touch")
+        )
+        stealth = self.stealth and draw.random() < 0.25
+        shown = text(path)
+        if kind == "shrink":
+            return ["resize", shown, draw.choice((0, size // 2, size - 1, size - 4096)), self.seed(), False]
+        if kind == "grow":
+            return ["resize", shown, size + draw.choice((1, 4096, draw.randrange(1, 70_000), CHUNK)), self.seed(), False]
+        if kind == "boundary":
+            return ["resize", shown, draw.choice(BOUNDARIES), self.seed(), False]
+        if kind == "rewrite":
+            return ["rewrite", shown, draw.randrange(size + 1), draw.choice((1, 100, 5000)), self.seed(), stealth]
+        if kind == "punch":
+            return ["punch", shown, draw.randrange(size + 1), draw.choice((4096, 70_000, 2 * CHUNK)), self.seed()]
+        if kind == "preallocate":
+            return ["preallocate", shown, draw.choice((1, 5000, 300_000)), self.seed()]
+        if kind == "link":
+            return ["link", shown, text(draw.choice(folders) + b"/" + draw.choice(NAMES))]
+        if kind == "break":
+            return ["break", shown, self.seed(), draw.random() < 0.6]
+        if kind == "replace":
+            return ["replace", shown, self.seed(), self.size()]
+        return ["touch", shown, self.seed()]
+
+    def beginning(self) -> list[Step]:
+        """Return the steps that fill a new world; each is drawn when the one before was made."""
+        return [*(["src"] * self.random.randrange(4, 18)), *(["src2"] * 3), *(["sib"] * 2), *(["dst"] * self.random.choice((0, 0, 3)))]
+
+    def area(self) -> bytes:
+        """Return the area that the next change is in."""
+        return self.random.choices((b"src", b"src2", b"dst", b"sib"), (72, 5, 19, 4))[0]
+
+    def copy(self, has_older: bool) -> Step:
+        """Return a step that copies."""
+        request = self.request(has_older)
+        how = self.how(request)
+        return ["copy", request.as_step(), how]
+
+    def request(self, has_older: bool) -> Request:
+        """Return a copy with random options."""
+        draw = self.random
+        form = draw.choices(("content", "folder", "two", "two contents", "file"), (62, 14, 8, 7, 9))[0]
+        sources: tuple[bytes, ...] = (b"src/",)
+        destination = b"dst"
+        if form == "folder":
+            sources = (b"src",)
+        elif form == "two":
+            sources = (b"src", b"src2")
+        elif form == "two contents":
+            sources = (b"src/", b"src2/")
+        elif form == "file":
+            _, others = self.names(b"src")
+            others = [path for path in others if is_plain(path, self.root)]
+            if others:
+                sources = (draw.choice(others),)
+                if draw.random() < 0.5:
+                    destination = b"dst/" + draw.choice((b"a", b"b", b"new"))
+        switches: set[str] = set()
+        if draw.random() < 0.65:
+            switches |= set(draw.sample(sorted(set(SWITCHES) - {"mirror", "quic"} - WITHOUT), draw.randrange(1, 4)))
+        if {"one_stream", "many_streams"} <= switches:
+            switches.discard("one_stream")
+        if draw.random() < 0.04:
+            switches.add("quic")
+        if form != "file" and draw.random() < 0.45:
+            switches.add("mirror")
+        exclude = tuple(draw.sample(PATTERNS, draw.randrange(1, 3))) if draw.random() < 0.15 else ()
+        link_to = b"old" if has_older and draw.random() < 0.5 else None
+        removals = None
+        if "mirror" in switches and "--max-removals" in self.options:
+            removals = draw.choice((None, None, None, 1000, 1000, 1000, 0, 1, 3))
+        return Request(sources, destination, frozenset(switches), exclude, link_to, removals)
+
+    def how(self, request: Request) -> dict[str, Any]:
+        """Return how a copy is disturbed."""
+        draw = self.random
+        kind = draw.choices(list(self.kinds), list(self.kinds.values()))[0]
+        if kind == "kill":
+            # Two in a row: the second one meets what the first has left.
+            count = draw.choice((1, 1, 1, 2, 3))
+            return {"kill": [kill_at(draw) for _ in range(count)]}
+        if kind == "error":
+            return {"error": [kill_at(draw), draw.choice(("ENOSPC", "EIO"))]}
+        if kind == "change":
+            return {"change": [draw.randrange(1, 30), self.change(b"src")]}
+        if kind == "full":
+            return {"full": draw.choice((0, 8192, 65536, 300_000, 1_000_000))}
+        if kind in ("same", "sibling"):
+            return {"second": kind}
+        return {} if kind == "none" else {kind: True}
+
+
+def kill_at(draw: random.Random) -> int:
+    """Return the number of the changing system call before which a copy ends: early ones are as likely as late ones."""
+    return int(KILLS_MAX ** draw.random()) if draw.random() < 0.4 else draw.randrange(1, KILLS_MAX)
+
+
+def is_plain(path: bytes, root: bytes) -> bool:
+    """Return True for a source that a command line can name, and that is a file or a symbolic link."""
+    full = root + b"/" + path
+    try:
+        path.decode()
+    except UnicodeDecodeError:
+        return False
+    return os.path.isfile(full) and not os.path.islink(full)
+
+
+def text(path: bytes) -> str:
+    """Return a path as JSON can hold it."""
+    return path.decode("latin-1")

@@ -1,0 +1,329 @@
+"""The model: the tree that a copy has to leave, from the tree before it and the words of docs/howto/copy.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.copy.model.request import Excluded, Request
+from tests.copy.model.walk import Node, Tree, below, children, parent
+
+STATE = b".elephan-copy"
+SET_ID = 0o6000
+FREE_TIME = frozenset({"modified_ns"})
+
+
+@dataclass
+class Prediction:
+    """The end of a copy."""
+
+    tree: Tree
+    """The whole world after it."""
+    choices: dict[bytes, list[Node | None]] = field(default_factory=dict)
+    """Paths where the world may have any of several entries; None: nothing."""
+    codes: set[int] = field(default_factory=lambda: {0})
+    """Exit codes that are right."""
+    entries: dict[bytes, Node] = field(default_factory=dict)
+    """Entries of the sources by the path that they get."""
+    origins: dict[bytes, bytes] = field(default_factory=dict)
+    """Paths at the sources, by the path that they get."""
+    faults: set[bytes] = field(default_factory=set)
+    """Entries that cannot be copied, by the path that they would get."""
+    removed: list[bytes] = field(default_factory=list)
+    excess: int = 0
+    """Removals that are refused."""
+    settled: set[bytes] = field(default_factory=set)
+    """Files that keep their content by size and time, though the sources have another one."""
+
+
+def predict(before: Tree, request: Request, mounts: frozenset[bytes] = frozenset(), limits: bool = True) -> Prediction:
+    """Return the end of a copy that nothing disturbs. `mounts`: mount points. `limits`: removals are bounded."""
+    return _Copy(before, request, mounts, limits).predict()
+
+
+class _Copy:
+    def __init__(self, before: Tree, request: Request, mounts: frozenset[bytes], limits: bool) -> None:
+        self.before = before
+        self.request = request
+        self.mounts = mounts
+        self.limits = limits
+        self.excluded = Excluded(request.exclude)
+        self.out = Prediction(dict(before))
+        self.top = request.destination.rstrip(b"/")
+        """Path that entries are below."""
+        self.left_out: set[bytes] = set()
+        """Folders of which the content stayed behind with its file system."""
+        self.contents = sum(source.endswith(b"/") for source in request.sources)
+
+    def predict(self) -> Prediction:
+        out = self.out
+        self._plan()
+        self._destination()
+        in_the_way: list[bytes] = []
+        labels = self._labels()
+        for path, source in out.entries.items():
+            if path in out.faults:
+                continue
+            there = out.tree.get(path)
+            if there is not None and there.kind == "folder" and source.kind != "folder":
+                if children(out.tree, path):
+                    if not self.request.on("mirror") or self._protected_below(path):
+                        out.faults.add(path)
+                        continue
+                    in_the_way.append(path)
+                elif path in self.mounts:
+                    out.faults.add(path)
+                    continue
+            self._place(path, source, there, labels)
+        self._blocked_links()
+        self._links_across_mounts()
+        removed = [] if out.faults else self._removals(in_the_way)
+        limit = self.request.max_removals
+        if self.limits and len(removed) > (len(out.entries) if limit is None else limit):
+            out.excess = len(removed)
+            removed = []
+            out.codes = {1}
+            for path in in_the_way:
+                self._restore(path)
+        elif out.faults:
+            for path in in_the_way:
+                self._restore(path)
+        for path in removed:
+            if path not in out.entries:
+                del out.tree[path]
+        for path in in_the_way:
+            if not out.faults and not out.excess:
+                for lower in below(self.before, path):
+                    out.tree.pop(lower, None)
+        out.removed = removed
+        for path in removed:
+            self._changed(parent(path))
+        if out.faults:
+            out.codes = {1}
+        return out
+
+    def _changed(self, folder: bytes) -> None:
+        """A folder that is no entry gets the time of the change."""
+        node = self.out.tree.get(folder)
+        if node is not None and folder not in self.out.entries:
+            self.out.tree[folder] = node.but(unjudged=node.unjudged | FREE_TIME)
+
+    # Entries of the sources.
+
+    def _plan(self) -> None:
+        for source in self.request.sources:
+            root = source.rstrip(b"/")
+            node = self.before[root]
+            if source.endswith(b"/"):
+                self._visit(root, b"", node.device)
+            else:
+                self._visit(root, root.rpartition(b"/")[2], node.device)
+
+    def _at(self, path: bytes) -> bytes:
+        if self._is_renamed():
+            return self.top
+        return self.top + b"/" + path if path else self.top
+
+    def _is_renamed(self) -> bool:
+        """One file to a new name."""
+        sources = self.request.sources
+        if len(sources) > 1 or self.before[sources[0].rstrip(b"/")].kind == "folder":
+            return False
+        there = self.before.get(self.top)
+        return there is None or there.kind != "folder"
+
+    def _visit(self, origin: bytes, path: bytes, device: int) -> None:
+        node = self.before[origin]
+        if node.kind == "socket":
+            return
+        if path and self.excluded.names(path, node.kind == "folder"):
+            return
+        at = self._at(path)
+        if path and b"/" not in path and at in self.out.entries:
+            self.out.faults.add(at + b"\0second source")
+            return
+        if not self._is_readable(node):
+            self.out.faults.add(at)
+            self.out.entries[at] = node
+            self.out.origins[at] = origin
+            return
+        self.out.entries[at] = node
+        self.out.origins[at] = origin
+        if node.kind == "folder":
+            if self.request.on("one_file_system") and node.device != device:
+                self.left_out.add(at)
+                return
+            for child in children(self.before, origin):
+                name = child.rpartition(b"/")[2]
+                if name != STATE:
+                    self._visit(child, path + b"/" + name if path else name, device)
+
+    def _is_readable(self, node: Node) -> bool:
+        user = self.request.user
+        if user is None or node.kind not in ("file", "folder"):
+            return True
+        needed = 5 if node.kind == "folder" else 4
+        shift = 6 if node.uid == user else 3 if node.gid == user else 0
+        return (node.mode >> shift) & needed == needed
+
+    def _labels(self) -> dict[bytes, tuple[object, ...]]:
+        """Return a label per file of the sources: names of the same file have the same."""
+        out = self.out
+        return {path: ("source", *node.inode) for path, node in out.entries.items() if node.kind == "file"}
+
+    # What each becomes.
+
+    def _destination(self) -> None:
+        out = self.out
+        above = parent(self.top)
+        is_tree = not self._is_renamed()
+        if self.top not in out.tree and is_tree:
+            fresh = Node("folder", 0o755, self.request.user or 0, 0, 0, {}, b"", 0, ("fresh",), 0)
+            out.tree[self.top] = fresh.but(unjudged=frozenset({"modified_ns", "xattrs", "gid", "mode"}))
+            self._changed_time(above)
+        elif self.top in out.tree and out.tree[self.top].kind == "folder":
+            self._changed_time(self.top)
+        if not is_tree:
+            self._changed_time(above)
+
+    def _changed_time(self, folder: bytes) -> None:
+        node = self.out.tree[folder]
+        self.out.tree[folder] = node.but(unjudged=node.unjudged | FREE_TIME)
+
+    def _place(self, path: bytes, source: Node, there: Node | None, labels: dict[bytes, tuple[object, ...]]) -> None:
+        out, request = self.out, self.request
+        is_same_kind = there is not None and there.kind == source.kind
+        unjudged: set[str] = set()
+        if path == self.top and self.contents > 1:
+            unjudged |= {"mode", "uid", "gid", "xattrs", "modified_ns"}
+        content, size = source.content, source.size
+        if source.kind == "file" and is_same_kind and self._looks_same(source, there):
+            if there.content != content:
+                out.settled.add(path)
+            content = there.content
+        node = source.but(content=content, size=size, unjudged=frozenset(unjudged))
+        if source.kind == "file":
+            node = node.but(inode=labels[path])
+            if there is None and request.link_to is not None:
+                node = self._linked(path, source, node)
+        else:
+            node = node.but(inode=("new", path))
+        if source.kind == "file" and (there is not None or request.link_to is not None):
+            node = node.but(unjudged=node.unjudged | {"extents"})
+        if request.on("no_sparse"):
+            node = node.but(unjudged=node.unjudged | {"extents"})
+        node = self._owned(node, source, there if is_same_kind else None)
+        if request.on("no_xattrs"):
+            node = node.but(xattrs={}, unjudged=node.unjudged | {"xattrs"})
+            if there is not None and is_same_kind and source.kind == "folder":
+                node = node.but(xattrs=there.xattrs, unjudged=node.unjudged - {"xattrs"})
+        if source.kind != "folder" and there is not None and there.kind == "folder":
+            self._remove_below(path)
+        out.tree[path] = node
+        self._changed(parent(path))
+
+    def _remove_below(self, path: bytes) -> None:
+        for lower in below(self.out.tree, path):
+            if lower not in self.out.entries:
+                del self.out.tree[lower]
+
+    def _restore(self, path: bytes) -> None:
+        """A folder in the way stays, with all below it."""
+        self.out.tree[path] = self.before[path]
+        for lower in below(self.before, path):
+            self.out.tree[lower] = self.before[lower]
+
+    def _looks_same(self, source: Node, there: Node | None) -> bool:
+        if self.request.on("checksum") or there is None:
+            return False
+        return there.size == source.size and there.modified_ns == source.modified_ns
+
+    def _linked(self, path: bytes, source: Node, node: Node) -> Node:
+        """A file that the older version has as well is a name of it."""
+        older_path = (self.request.link_to or b"") + path[len(self.top) :]
+        older = self.before.get(older_path)
+        if older is None or older.kind != "file" or self.request.on("checksum"):
+            return node
+        if not self._looks_same(source, older):
+            return node
+        fields = ("mode", "xattrs") + (() if self.request.on("no_owners") else ("uid", "gid"))
+        if self.request.on("no_xattrs"):
+            fields = tuple(name for name in fields if name != "xattrs")
+        if any(getattr(older, name) != getattr(source, name) for name in fields):
+            # Its content may be taken from there: that is what size and time promise.
+            return node.but(unjudged=node.unjudged | {"content"} if older.content != source.content else node.unjudged)
+        if older.content != source.content:
+            return node.but(unjudged=node.unjudged | {"content"})
+        return node
+
+    def _owned(self, node: Node, source: Node, there: Node | None) -> Node:
+        user = self.request.user
+        if not self.request.on("no_owners") and user is None:
+            return node
+        free = {"uid", "gid"}
+        if user is not None:
+            node = node.but(uid=user)
+            free.discard("uid")
+        if node.kind not in ("folder", "symlink"):
+            free.add("set_id")
+        return node.but(unjudged=node.unjudged | free)
+
+    def _blocked_links(self) -> None:
+        """Where one name of a file cannot be made, the others may be missing or not."""
+        out = self.out
+        blocked = {out.entries[path].inode for path in out.faults if path in out.entries}
+        for path, source in out.entries.items():
+            if source.kind == "file" and source.inode in blocked and path not in out.faults:
+                out.choices[path] = [out.tree.get(path), self.before.get(path)]
+
+    def _links_across_mounts(self) -> None:
+        """Names of one file cannot be on two mounts: they may be copied apart, or refused."""
+        groups: dict[tuple[object, ...], set[bytes]] = {}
+        for path, source in self.out.entries.items():
+            if source.kind == "file":
+                groups.setdefault(source.inode, set()).add(self._mount_of(path))
+        for path, source in self.out.entries.items():
+            if source.kind == "file" and len(groups[source.inode]) > 1:
+                self.out.choices[path] = [self.out.tree.get(path), self.before.get(path)]
+                self.out.codes |= {0, 1}
+
+    def _mount_of(self, path: bytes) -> bytes:
+        while path and path not in self.mounts:
+            path = parent(path)
+        return path
+
+    # Removals.
+
+    def _removals(self, in_the_way: list[bytes]) -> list[bytes]:
+        if not self.request.on("mirror"):
+            return []
+        doomed: list[bytes] = []
+        for path, source in self.out.entries.items():
+            if source.kind == "folder" and path not in self.left_out:
+                for child in children(self.out.tree, path):
+                    if child not in self.out.entries:
+                        self._doom(child, doomed)
+        for path in in_the_way:
+            doomed += [lower for lower in below(self.before, path)] + [path]
+        return doomed
+
+    def _doom(self, path: bytes, doomed: list[bytes]) -> bool:
+        """Add what is removed of a path and all below it; return True if the path itself goes."""
+        node = self.out.tree[path]
+        name = path.rpartition(b"/")[2]
+        relative = path[len(self.top) + 1 :]
+        if path in self.mounts or name == STATE or self.excluded.names(relative, node.kind == "folder"):
+            return False
+        whole = True
+        for child in children(self.out.tree, path) if node.kind == "folder" else []:
+            whole &= self._doom(child, doomed)
+        if whole:
+            doomed.append(path)
+        return whole
+
+    def _protected_below(self, path: bytes) -> bool:
+        for lower in [path, *below(self.before, path)]:
+            relative = lower[len(self.top) + 1 :]
+            is_folder = self.before[lower].kind == "folder"
+            if lower in self.mounts or (lower != path and self.excluded.names(relative, is_folder)):
+                return True
+        return False

@@ -1,0 +1,390 @@
+"""One sequence of steps in a world of its own: changes, and copies that are judged one after the other."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import signal
+import tempfile
+from collections import Counter as Counts
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.copy.model import changes, command, judge, places, tracer
+from tests.copy.model.changes import Step
+from tests.copy.model.command import Result
+from tests.copy.model.draw import Draw
+from tests.copy.model.durability import Durability
+from tests.copy.model.predict import STATE, Prediction, predict
+from tests.copy.model.request import Request
+from tests.copy.model.tracer import Counter, Observer, Traced
+from tests.copy.model.walk import Tree, below, walk
+
+AREAS = (b"src", b"src2", b"dst", b"sib")
+STEPS = 40
+"""Steps of a sequence."""
+WORLD = b"world"
+SPACE_BYTES = 1 << 16
+
+
+class Failed(Exception):
+    """A step whose result is wrong."""
+
+    def __init__(self, lines: list[str], step: int) -> None:
+        """`step`: its number."""
+        super().__init__("; ".join(lines[:3]))
+        self.lines = lines
+        self.step = step
+
+
+@dataclass
+class Machine:
+    """What all sequences share: the file system, the options that this elephan has, planted faults, counts."""
+
+    folder: Path
+    """Of the file system."""
+    state: Path
+    """For the state of commands: on another file system."""
+    options: frozenset[str]
+    kinds: dict[str, float]
+    plant: list[str] = field(default_factory=list)
+    """Names of faults that every copy gets."""
+    counts: Counts[str] = field(default_factory=Counts)
+    max_steps: int = STEPS
+
+
+class World:
+    """Trees of one sequence, and the steps that were made in them."""
+
+    def __init__(self, machine: Machine, seed: int) -> None:
+        """Make an empty one."""
+        self.machine = machine
+        self.root = os.fsencode(machine.folder) + b"/" + WORLD
+        self.steps: list[Step] = []
+        self.mounts: list[bytes] = []
+        self.stealth = False
+        """A change that size and time do not show was made: hashes of an earlier content are right."""
+        self.number = seed
+        self.is_disturbed = False
+        """The copy that is judged was killed or failed before, and may have removed something then."""
+        for area in AREAS:
+            os.makedirs(self.root + b"/" + area)
+        self.state = Path(tempfile.mkdtemp(prefix="state-", dir=machine.state))
+
+    def close(self) -> None:
+        """Remove it."""
+        for mount in reversed(self.mounts):
+            with suppress(OSError):
+                places.unmount(self.root + b"/" + mount)
+        for folder in (self.root, *glob.glob(os.fsencode(self.machine.folder) + b"/bound-*")):
+            shutil.rmtree(folder)
+        shutil.rmtree(self.state, ignore_errors=True)
+
+    # Steps.
+
+    def do(self, step: Step) -> None:
+        """Make a step. Raises `Failed`."""
+        self.steps.append(step)
+        self.machine.counts["steps"] += 1
+        if step[0] == "copy":
+            self.copy(Request.of_step(step[1]), dict(step[2]))  # type: ignore[arg-type]
+        elif step[0] == "rotate":
+            self.rotate()
+        elif step[0] == "mount":
+            self.mount(*step[1:])  # type: ignore[arg-type]
+        else:
+            self.stealth |= step[-1] is True and step[0] in ("rewrite", "resize")
+            changes.apply(self.root, step)
+
+    def rotate(self) -> None:
+        """Make the destination the older version of the next one."""
+        old, dst = self.root + b"/old", self.root + b"/dst"
+        if any(mount.startswith(b"dst/") or mount.startswith(b"old/") for mount in self.mounts):
+            return
+        if os.path.lexists(old):
+            shutil.rmtree(old)
+        os.rename(dst, old)
+        os.mkdir(dst)
+
+    def mount(self, path: str, kind: str) -> None:
+        """Mount a tmpfs, or a folder of the world, at a folder."""
+        relative = path.encode("latin-1")
+        full = self.root + b"/" + relative
+        if not os.path.isdir(full) or os.path.islink(full) or relative in AREAS:
+            return
+        if kind == "tmpfs":
+            places.mount_tmpfs(full, "size=16m")
+        else:
+            hidden = os.fsencode(self.machine.folder) + b"/bound-%d" % len(self.mounts)
+            os.makedirs(hidden + b"/inside", exist_ok=True)
+            changes.create_file(hidden + b"/inside/file", len(self.mounts) + 1, 5000)
+            places.bind(hidden, full)
+        self.mounts.append(relative)
+
+    # Copies.
+
+    def fail(self, lines: Iterable[str]) -> None:
+        """Raise `Failed` for the step that was made last."""
+        raise Failed(list(lines), len(self.steps) - 1)
+
+    def copy(self, request: Request, how: dict[str, Any]) -> None:
+        """Run a copy, disturbed or not, and judge it."""
+        if any(not os.path.lexists(self.root + b"/" + source) for source in request.sources):
+            return
+        if request.link_to is not None and not os.path.isdir(self.root + b"/" + request.link_to):
+            return
+        self.machine.counts["copies"] += 1
+        before = walk(self.root)
+        mounts = frozenset(self.mounts)
+        prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
+        scope = request.destination.rstrip(b"/").split(b"/")[0]
+        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second"})
+        if "full" in how:
+            self.disturbed_by_full(request, int(how["full"]), prediction, before, scope)
+        for at in how.get("kill", ()):
+            self.disturbed(request, Counter(at), prediction, before, scope)
+        if "error" in how:
+            at, error = how["error"]
+            self.disturbed(request, Counter(at, error), prediction, before, scope)
+        self.whole(request, prediction, before, scope, how)
+
+    def commands(self, request: Request) -> tuple[list[list[bytes]], Path]:
+        """Return the command line and the file of its receipt."""
+        file = self.state / "receipt.json"
+        file.unlink(missing_ok=True)
+        extra = (b"--quiet", b"--retry-for=1s", b"--receipt", os.fsencode(file))
+        return [request.words(self.root, extra)], file
+
+    def disturbed(
+        self, request: Request, counter: Counter, prediction: Prediction, before: Tree, scope: bytes
+    ) -> None:
+        """Run a copy that is killed, or meets an error; no name may have half a file then."""
+        words, _ = self.commands(request)
+        result = Traced([counter, *self.planted(request)]).run(words, self.state, request.user)
+        if counter.did:
+            self.machine.counts["kills" if counter.error is None else "errors"] += 1
+        self.sane(result, killed=counter.error is None)
+        after = walk(self.root)
+        if lines := judge.torn(prediction, before, after, scope, lenient=counter.error is not None):
+            what = "killed before" if counter.error is None else f"{counter.error} at"
+            self.fail([f"{what} call {counter.at} ({counter.did}): {line}" for line in lines])
+
+    def disturbed_by_full(
+        self, request: Request, free: int, prediction: Prediction, before: Tree, scope: bytes
+    ) -> None:
+        """Run a copy while the disk has so many bytes free."""
+        filler = os.fsencode(self.machine.folder) + b"/filler"
+        space = os.statvfs(self.machine.folder)
+        with suppress(OSError), open(filler, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, max(1, space.f_bavail * space.f_frsize - free))
+        words, _ = self.commands(request)
+        try:
+            result = command.start(words, self.state, request.user).wait()
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(filler)
+        self.machine.counts["full disks"] += result.code == 1
+        self.sane(result)
+        if lines := judge.torn(prediction, before, walk(self.root), scope, lenient=True):
+            self.fail([f"a disk with {free} bytes free: {line}" for line in lines])
+
+    def sane(self, result: Result, killed: bool = False) -> None:
+        """An end without a traceback and a hang, and with an exit code that the manual has."""
+        if "Traceback" in result.output or "panicked" in result.output:
+            self.fail([f"a traceback: {result.output.strip()[-600:]}"])
+        right = (0, 1, 2, -signal.SIGKILL) if killed else (0, 1, 2)
+        if result.code not in right:
+            self.fail([f"exit code {result.code}: {result.output.strip()[-400:]}"])
+
+    def planted(self, request: Request) -> list[Observer]:
+        """Return the planted faults, for one command."""
+        from tests.copy.model import planted
+
+        return [planted.PLANTS[name](os.fsdecode(self.root + b"/" + b"dst")) for name in self.machine.plant]
+
+    def whole(
+        self, request: Request, prediction: Prediction, before: Tree, scope: bytes, how: dict[str, Any]
+    ) -> None:
+        """Run a copy to its end and hold it to the prediction."""
+        words, file = self.commands(request)
+        observers = self.planted(request)
+        durability = Durability(os.fsdecode(self.root + b"/" + scope)) if how.get("record") else None
+        if durability is not None:
+            observers.append(durability)
+        second = self.second(request, how)
+        if observers:
+            traced = Traced(observers)
+            result = traced.run(words, self.state, request.user)
+        else:
+            result = command.start(words, self.state, request.user).wait()
+        self.sane(result)
+        if second is not None:
+            self.second_ended(second, how)
+        after = walk(self.root)
+        if how.get("second") == "sibling":
+            self.judge_sibling(after)
+            after = {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"}
+        if result.code not in prediction.codes:
+            right = " or ".join(map(str, sorted(prediction.codes)))
+            self.fail([f"exit code {result.code}, should be {right}: {result.output.strip()[-400:]}",
+                       *judge.differences(prediction, after, before, scope)])
+        if lines := judge.differences(prediction, after, before, scope):
+            self.fail(lines)
+        if durability is not None and result.code == 0:
+            self.machine.counts["recorded"] += 1
+            if lines := durability.at_end():
+                self.fail(lines)
+        self.machine.counts["exit code %d" % result.code] += 1
+        self.check_receipt(request, prediction, result, file)
+        self.check_state()
+        self.check_rsync(request, prediction, after)
+
+    # A second copy at once.
+
+    def second(self, request: Request, how: dict[str, Any]) -> command.Child | None:
+        """Start another copy, if the step has it."""
+        kind = how.get("second")
+        if kind is None:
+            return None
+        self.machine.counts["second copies"] += 1
+        twin = request if kind == "same" else Request((b"src/",), b"twin", frozenset(), (), None, None, request.user)
+        extra = (b"--quiet", b"--retry-for=1s", b"--receipt", os.fsencode(self.state / "second.json"))
+        return command.start([twin.words(self.root, extra)], self.state, request.user)
+
+    def second_ended(self, child: command.Child, how: dict[str, Any]) -> None:
+        """Judge its end."""
+        result = child.wait()
+        self.sane(result)
+        if how["second"] == "sibling" and result.code != 0:
+            self.fail([f"a second copy beside: exit code {result.code}: {result.output.strip()[-300:]}"])
+
+    def judge_sibling(self, after: Tree) -> None:
+        """A second copy into a sibling of the destination is whole."""
+        prediction = predict({path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"},
+                             Request((b"src/",), b"twin"))
+        lines = judge.differences(prediction, after, after, b"twin")
+        shutil.rmtree(self.root + b"/twin")
+        if lines:
+            self.fail([f"the second copy: {line}" for line in lines])
+
+    # What a copy says of itself.
+
+    def check_receipt(self, request: Request, prediction: Prediction, result: Result, file: Path) -> None:
+        """A receipt is a promise: it has the numbers of the prediction, and both sides agree with it."""
+        try:
+            receipt = json.loads(file.read_text())
+        except FileNotFoundError:
+            if result.code == 0:
+                self.fail(["no receipt"])
+            return
+        if prediction.faults or prediction.excess:
+            if not receipt["faults"]:
+                self.fail(["the receipt lists no fault"])
+            return
+        lines = []
+        # Each source whose content is copied has an entry for the destination itself.
+        contents = sum(source.endswith(b"/") for source in request.sources)
+        wanted = {
+            "entries": len(prediction.entries) + max(0, contents - 1),
+        }
+        if not self.is_disturbed:
+            wanted["removed"] = len(prediction.removed)
+        if "removals" in receipt and not self.is_disturbed:
+            there = sorted(receipt["removals"])
+            if len(there) != len(prediction.removed):
+                lines.append(f"the receipt lists removals {there}, should be {len(prediction.removed)}")
+        for key, value in wanted.items():
+            if receipt[key] != value:
+                lines.append(f"the receipt has {key} {receipt[key]}, should be {value}")
+        if receipt["faults"]:
+            lines.append(f"the receipt lists {receipt['faults'][:2]}")
+        if lines:
+            self.fail(lines)
+        if prediction.settled or self.stealth:
+            # Sides differ that size and time call the same.
+            return
+        verify = [b"copy", b"verify", os.fsencode(file)]
+        verified = command.start([verify, [*verify, b"--side=source"]], self.state, request.user).wait()
+        if verified.code != 0:
+            self.fail([f"elephan copy verify: exit code {verified.code}: {verified.output.strip()[-500:]}"])
+        self.machine.counts["verified"] += 1
+
+    def check_state(self) -> None:
+        """Nothing is left with the user but receipts, manifests and journals."""
+        folder = self.state / "elephan"
+        left = [path.name for path in (folder / "unfinished").glob("*")]
+        left += [path.name for path in (folder / "receipts").glob(".*")]
+        if left:
+            self.fail([f"left in the user's state: {left}"])
+
+    def check_rsync(self, request: Request, prediction: Prediction, after: Tree) -> None:
+        """rsync, too, finds nothing to do, where its options say the same."""
+        plain = request.switches <= {"mirror", "checksum", "whole", "verify_read", "quic", "one_stream", "many_streams", "no_sparse"}
+        if not plain or request.exclude or prediction.faults or prediction.excess or request.user is not None:
+            return
+        if shutil.which("rsync") is None or request.destination != b"dst" or len(request.sources) > 1:
+            return
+        # It would copy names that a copy leaves out.
+        areas = {source.split(b"/")[0] for source in request.sources}
+        odd = [path for path, node in after.items() if path.split(b"/")[0] in areas and (STATE in path or node.kind == "socket")]
+        if odd or after[request.sources[0].rstrip(b"/")].kind != "folder":
+            return
+        options = ["-aHAXni"] + (["-c"] if request.on("checksum") else [])
+        self.machine.counts["by rsync"] += 1
+        if lines := judge.by_rsync(self.root, request.sources, request.destination, set(), options):
+            self.fail(lines)
+
+
+def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
+    """Draw and make a sequence; return its steps, and the fault if there is one."""
+    world = World(machine, seed)
+    draw = Draw(seed, world.root, machine.kinds, machine.options)
+    try:
+        for area in draw.beginning():
+            world.do(draw.create(area.encode()))
+        while len(world.steps) < machine.max_steps:
+            for _ in range(draw.random.choice((1, 1, 2, 3, 5, 8))):
+                world.do(draw.change(draw.area()))
+            has_older = os.path.isdir(world.root + b"/old")
+            if draw.random.random() < 0.12:
+                world.do(["rotate"])
+            if draw.random.random() < 0.05 and len(world.mounts) < 3:
+                folders, _ = draw.names(draw.random.choice((b"src", b"dst", b"dst")))
+                world.do(["mount", draw.random.choice(folders).decode("latin-1"), draw.random.choice(("tmpfs", "bind"))])
+            world.do(draw.copy(has_older))
+    except Failed as failure:
+        return world.steps, failure
+    finally:
+        world.close()
+    return world.steps, None
+
+
+def replayed(machine: Machine, steps: list[Step], seed: int = 0) -> Failed | None:
+    """Make given steps; return the fault if there is one."""
+    world = World(machine, seed)
+    try:
+        for step in steps:
+            world.do(step)
+    except Failed as failure:
+        return failure
+    finally:
+        world.close()
+    return None
+
+
+def missing_judges() -> list[str]:
+    """Return what this machine lacks to judge all of it."""
+    found = [reason] if (reason := tracer.missing()) else []
+    if shutil.which("rsync") is None:
+        found.append("rsync is missing (Debian package rsync)")
+    return found
+
+
+def of_area(tree: Tree, area: bytes) -> list[bytes]:
+    """Return the paths of an area."""
+    return [area, *below(tree, area)]
