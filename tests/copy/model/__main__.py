@@ -30,7 +30,16 @@ from tests.copy.model.shrink import shrunk
 ROOT = Path(__file__).resolve().parents[3]
 FAILED = ROOT / "out" / "model"
 """Folder of the steps of sequences that failed."""
-KINDS = {"none": 50.0, "kill": 22.0, "error": 6.0, "record": 8.0, "full": 3.0, "same": 2.0, "sibling": 3.0}
+KINDS = {
+    "none": 50.0,
+    "kill": 22.0,
+    "error": 6.0,
+    "record": 8.0,
+    "full": 3.0,
+    "same": 2.0,
+    "sibling": 3.0,
+    "change": 5.0,
+}
 """Weights of what happens to a copy."""
 
 
@@ -60,7 +69,6 @@ def main() -> int:
     WITHOUT.update(name for name in chosen.without.split(",") if name)
     for problem in missing_judges():
         print(f"note: {problem}", file=sys.stderr)
-    command.load()
     try:
         places.private_mounts()
     except OSError as error:
@@ -72,6 +80,7 @@ def main() -> int:
     state = places.mounted("tmpfs")
     machines = []
     try:
+        command.load(state)
         for name in chosen.fs.split(","):
             machines.append((name, Machine(places.mounted(name), state, known, kinds, plant, max_steps=chosen.length)))
         return search(chosen, machines)
@@ -95,6 +104,8 @@ def search(chosen: argparse.Namespace, machines: list[tuple[str, Machine]]) -> i
             failure = replayed(machine, steps)
             print(f"{name}: " + ("\n  ".join(failure.lines) if failure else "no failure"))
             failures += failure is not None
+            if failure is not None and not chosen.no_shrink:
+                report(name, machine, chosen.steps.stem.partition("-")[0], steps, failure, chosen)
         return 1 if failures else 0
     first = int(time.time()) if chosen.first is None else chosen.first
     for seed in [chosen.seed] if chosen.seed is not None else itertools.count(first):
@@ -115,7 +126,7 @@ def search(chosen: argparse.Namespace, machines: list[tuple[str, Machine]]) -> i
 
 
 def report(
-    name: str, machine: Machine, seed: int, steps: list[Step], failure: Failed, chosen: argparse.Namespace
+    name: str, machine: Machine, seed: int | str, steps: list[Step], failure: Failed, chosen: argparse.Namespace
 ) -> None:
     """Print a failure, shrunk."""
     counts = machine.counts.copy()
@@ -127,7 +138,10 @@ def report(
     lines = ["{", f' "failure": {json.dumps(failure.lines)},', ' "steps": [']
     lines += [",\n".join(f"  {json.dumps(step)}" for step in steps), " ]", "}"]
     file.write_text("\n".join(lines) + "\n")
-    print(f"seed {seed} on {name}: {failure.lines[0]}" + f" (and {len(failure.lines) - 1} more)" * (len(failure.lines) > 1))
+    print(
+        f"seed {seed} on {name}: {failure.lines[0]}"
+        + f" (and {len(failure.lines) - 1} more)" * (len(failure.lines) > 1)
+    )
     for step in steps:
         print(f"  {json.dumps(step)}")
     own = os.path.relpath(file, ROOT)

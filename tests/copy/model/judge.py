@@ -23,7 +23,8 @@ def shown(path: bytes) -> str:
 def differences(prediction: Prediction, after: Tree, before: Tree, scope: bytes) -> list[str]:
     """Return what is wrong after a copy, one line each. Below `scope` inodes may be new, elsewhere not."""
     lines = []
-    for path in sorted(prediction.tree.keys() | after.keys() | prediction.choices.keys()):
+    # The folder of the world itself changes with what is beside the destination.
+    for path in sorted((prediction.tree.keys() | after.keys() | prediction.choices.keys()) - {b""}):
         if path in prediction.choices:
             choices = prediction.choices[path]
         else:
@@ -121,14 +122,22 @@ def _holes(prediction: Prediction, after: Tree) -> list[str]:
     return lines
 
 
-def torn(prediction: Prediction, before: Tree, after: Tree, scope: bytes, *, lenient: bool = False) -> list[str]:
+def torn(
+    prediction: Prediction,
+    before: Tree,
+    after: Tree,
+    scope: bytes,
+    *,
+    lenient: bool = False,
+    later: Prediction | None = None,
+) -> list[str]:
     """Return what is wrong after a copy that was killed or failed: each name is wholly old or wholly new.
 
-    `lenient`: a file may lack metadata, since setting them has failed.
+    `lenient`: a file may lack metadata, since setting them has failed. `later`: another end that is as right.
     """
     lines = []
     for path in sorted(prediction.tree.keys() | before.keys() | after.keys()):
-        if is_own(path, scope):
+        if is_own(path, scope) or not path:
             continue
         old, new, found = before.get(path), prediction.tree.get(path), after.get(path)
         if not (path == scope or path.startswith(scope + b"/")):
@@ -137,11 +146,17 @@ def torn(prediction: Prediction, before: Tree, after: Tree, scope: bytes, *, len
             lines += _differs(path, [old], found)
         elif found is None:
             # A file is replaced in one step; what changes its type, or goes, may be missing.
+            if later is not None and path not in later.tree:
+                continue
             if old is not None and new is not None and (old.kind == "folder") == (new.kind == "folder"):
-                if parent(path) in after and after[parent(path)].kind == "folder" and not path_changes(path, before, prediction):
+                if (
+                    parent(path) in after
+                    and after[parent(path)].kind == "folder"
+                    and not path_changes(path, before, prediction)
+                ):
                     lines.append(f"{shown(path)}: is missing, was there before")
         else:
-            lines += _half(path, old, new, found, prediction, lenient)
+            lines += _half(path, old, new, found, prediction, lenient, later)
     return lines
 
 
@@ -160,8 +175,17 @@ def is_own(path: bytes, scope: bytes) -> bool:
     return inside and any(name.startswith(STATE) for name in path.split(b"/"))
 
 
-def _half(path: bytes, old: Node | None, new: Node | None, found: Node, prediction: Prediction, lenient: bool) -> list[str]:
-    choices = [node for node in (old, new, prediction.entries.get(path)) if node is not None]
+def _half(
+    path: bytes,
+    old: Node | None,
+    new: Node | None,
+    found: Node,
+    prediction: Prediction,
+    lenient: bool,
+    later: Prediction | None,
+) -> list[str]:
+    ends = [prediction] if later is None else [prediction, later]
+    choices = [node for end in ends for node in (old, end.tree.get(path), end.entries.get(path)) if node is not None]
     for node in choices:
         # Times and modes of folders are set at the end.
         if node.kind == found.kind and (node.kind == "folder" or not fields_that_differ(node, found)):
@@ -179,7 +203,9 @@ def _half(path: bytes, old: Node | None, new: Node | None, found: Node, predicti
     return [f"{shown(path)}: half of its metadata: {'; '.join(fields_that_differ(same[0], found))}"]
 
 
-def by_rsync(root: bytes, sources: Iterable[bytes], destination: bytes, extras: set[bytes], options: list[str]) -> list[str]:
+def by_rsync(
+    root: bytes, sources: Iterable[bytes], destination: bytes, extras: set[bytes], options: list[str]
+) -> list[str]:
     """Return what `rsync --dry-run` would change, but for removals of `extras`, paths below the destination."""
     words: list[bytes] = [b"rsync", *map(str.encode, options)]
     words += [root + b"/" + source for source in sources] + [root + b"/" + destination + b"/"]

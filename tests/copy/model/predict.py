@@ -31,23 +31,38 @@ class Prediction:
     removed: list[bytes] = field(default_factory=list)
     excess: int = 0
     """Removals that are refused."""
+    limits: bool = True
     settled: set[bytes] = field(default_factory=set)
     """Files that keep their content by size and time, though the sources have another one."""
 
 
-def predict(before: Tree, request: Request, mounts: frozenset[bytes] = frozenset(), limits: bool = True) -> Prediction:
-    """Return the end of a copy that nothing disturbs. `mounts`: mount points. `limits`: removals are bounded."""
-    return _Copy(before, request, mounts, limits).predict()
+def predict(
+    before: Tree,
+    request: Request,
+    mounts: frozenset[bytes] = frozenset(),
+    limits: bool = True,
+    refused: bool = True,
+    fails: bool = False,
+) -> Prediction:
+    """Return the end of a copy that nothing disturbs. `mounts`: mount points. `limits`: removals are bounded.
+    `refused`: what the user may not read cannot be copied; else it need not be read. `fails`: of choices, the one that
+    is a fault was made.
+    """
+    return _Copy(before, request, mounts, limits, refused, fails).predict()
 
 
 class _Copy:
-    def __init__(self, before: Tree, request: Request, mounts: frozenset[bytes], limits: bool) -> None:
+    def __init__(
+        self, before: Tree, request: Request, mounts: frozenset[bytes], limits: bool, refused: bool, fails: bool
+    ) -> None:
+        self.refused = refused
+        self.fails = fails
         self.before = before
         self.request = request
         self.mounts = mounts
         self.limits = limits
         self.excluded = Excluded(request.exclude)
-        self.out = Prediction(dict(before))
+        self.out = Prediction(dict(before), limits=limits)
         self.top = request.destination.rstrip(b"/")
         """Path that entries are below."""
         self.left_out: set[bytes] = set()
@@ -89,7 +104,7 @@ class _Copy:
                 self._restore(path)
         for path in removed:
             if path not in out.entries:
-                del out.tree[path]
+                out.tree.pop(path, None)
         for path in in_the_way:
             if not out.faults and not out.excess:
                 for lower in below(self.before, path):
@@ -141,10 +156,14 @@ class _Copy:
         if path and b"/" not in path and at in self.out.entries:
             self.out.faults.add(at + b"\0second source")
             return
-        if not self._is_readable(node):
+        if self.refused and not self._is_readable(node):
             self.out.faults.add(at)
             self.out.entries[at] = node
             self.out.origins[at] = origin
+            self.left_out.add(at)
+            if node.kind == "folder":
+                # It may be made, without its content.
+                self.out.choices[at] = [self.before.get(at), node.but(unjudged=FREE_TIME)]
             return
         self.out.entries[at] = node
         self.out.origins[at] = origin
@@ -159,8 +178,10 @@ class _Copy:
 
     def _is_readable(self, node: Node) -> bool:
         user = self.request.user
-        if user is None or node.kind not in ("file", "folder"):
+        if user is None:
             return True
+        if node.kind not in ("file", "folder"):
+            return "device" not in node.kind
         needed = 5 if node.kind == "folder" else 4
         shift = 6 if node.uid == user else 3 if node.gid == user else 0
         return (node.mode >> shift) & needed == needed
@@ -284,7 +305,9 @@ class _Copy:
         for path, source in self.out.entries.items():
             if source.kind == "file" and len(groups[source.inode]) > 1:
                 self.out.choices[path] = [self.out.tree.get(path), self.before.get(path)]
-                self.out.codes |= {0, 1}
+                self.out.codes = {0, 1}
+                if self.fails:
+                    self.out.faults.add(path)
 
     def _mount_of(self, path: bytes) -> bytes:
         while path and path not in self.mounts:
@@ -298,12 +321,14 @@ class _Copy:
             return []
         doomed: list[bytes] = []
         for path, source in self.out.entries.items():
-            if source.kind == "folder" and path not in self.left_out:
+            is_there = source.kind == "folder" and path not in self.left_out
+            # Nothing is removed on another mount.
+            if is_there and self._mount_of(path) == self._mount_of(self.top):
                 for child in children(self.out.tree, path):
                     if child not in self.out.entries:
                         self._doom(child, doomed)
         for path in in_the_way:
-            doomed += [lower for lower in below(self.before, path)] + [path]
+            doomed += [*below(self.before, path), path]
         return doomed
 
     def _doom(self, path: bytes, doomed: list[bytes]) -> bool:
@@ -311,7 +336,11 @@ class _Copy:
         node = self.out.tree[path]
         name = path.rpartition(b"/")[2]
         relative = path[len(self.top) + 1 :]
-        if path in self.mounts or name == STATE or self.excluded.names(relative, node.kind == "folder"):
+        if path in self.mounts:
+            # It stays, whether that is a fault or not.
+            self.out.codes.add(1)
+            return False
+        if name == STATE or self.excluded.names(relative, node.kind == "folder"):
             return False
         whole = True
         for child in children(self.out.tree, path) if node.kind == "folder" else []:

@@ -22,11 +22,11 @@ from tests.copy.model.draw import Draw
 from tests.copy.model.durability import Durability
 from tests.copy.model.predict import STATE, Prediction, predict
 from tests.copy.model.request import Request
-from tests.copy.model.tracer import Counter, Observer, Traced
+from tests.copy.model.tracer import Counter, Interruption, Observer, Traced
 from tests.copy.model.walk import Tree, below, walk
 
 AREAS = (b"src", b"src2", b"dst", b"sib")
-STEPS = 40
+STEPS = 60
 """Steps of a sequence."""
 WORLD = b"world"
 SPACE_BYTES = 1 << 16
@@ -61,20 +61,23 @@ class Machine:
 class World:
     """Trees of one sequence, and the steps that were made in them."""
 
-    def __init__(self, machine: Machine, seed: int) -> None:
-        """Make an empty one."""
+    def __init__(self, machine: Machine, user: int | None = None) -> None:
+        """Make an empty one. All of it is the user's, if one is given, and copies run as that user."""
+        self.user = user
         self.machine = machine
         self.root = os.fsencode(machine.folder) + b"/" + WORLD
         self.steps: list[Step] = []
         self.mounts: list[bytes] = []
         self.stealth = False
         """A change that size and time do not show was made: hashes of an earlier content are right."""
-        self.number = seed
         self.is_disturbed = False
         """The copy that is judged was killed or failed before, and may have removed something then."""
         for area in AREAS:
             os.makedirs(self.root + b"/" + area)
         self.state = Path(tempfile.mkdtemp(prefix="state-", dir=machine.state))
+        if user is not None:
+            self.give(user)
+            os.chown(self.state, user, user)
 
     def close(self) -> None:
         """Remove it."""
@@ -100,6 +103,19 @@ class World:
         else:
             self.stealth |= step[-1] is True and step[0] in ("rewrite", "resize")
             changes.apply(self.root, step)
+        if step[0] != "copy" and self.user is not None:
+            self.give(self.user)
+
+    def give(self, user: int) -> None:
+        """Make all of the world a user's."""
+        for folder, folders, files in os.walk(self.root):
+            for name in [b".", *folders, *files]:
+                path = folder + b"/" + name
+                if os.lstat(path).st_uid != user:
+                    mode = os.lstat(path).st_mode & 0o7777
+                    os.lchown(path, user, user)
+                    if not os.path.islink(path):
+                        os.chmod(path, mode)
 
     def rotate(self) -> None:
         """Make the destination the older version of the next one."""
@@ -115,10 +131,13 @@ class World:
         """Mount a tmpfs, or a folder of the world, at a folder."""
         relative = path.encode("latin-1")
         full = self.root + b"/" + relative
+        if not os.path.lexists(full) and os.path.isdir(os.path.dirname(full)):
+            os.mkdir(full)
         if not os.path.isdir(full) or os.path.islink(full) or relative in AREAS:
             return
         if kind == "tmpfs":
             places.mount_tmpfs(full, "size=16m")
+            changes.create_file(full + b"/file", len(self.mounts) + 1, 3000)
         else:
             hidden = os.fsencode(self.machine.folder) + b"/bound-%d" % len(self.mounts)
             os.makedirs(hidden + b"/inside", exist_ok=True)
@@ -143,9 +162,13 @@ class World:
         mounts = frozenset(self.mounts)
         prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         scope = request.destination.rstrip(b"/").split(b"/")[0]
-        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second"})
+        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second", "change"})
         if "full" in how:
             self.disturbed_by_full(request, int(how["full"]), prediction, before, scope)
+        if "change" in how:
+            self.changing(request, how["change"], prediction, before, scope)
+            before = walk(self.root)
+            prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         for at in how.get("kill", ()):
             self.disturbed(request, Counter(at), prediction, before, scope)
         if "error" in how:
@@ -160,9 +183,7 @@ class World:
         extra = (b"--quiet", b"--retry-for=1s", b"--receipt", os.fsencode(file))
         return [request.words(self.root, extra)], file
 
-    def disturbed(
-        self, request: Request, counter: Counter, prediction: Prediction, before: Tree, scope: bytes
-    ) -> None:
+    def disturbed(self, request: Request, counter: Counter, prediction: Prediction, before: Tree, scope: bytes) -> None:
         """Run a copy that is killed, or meets an error; no name may have half a file then."""
         words, _ = self.commands(request)
         result = Traced([counter, *self.planted(request)]).run(words, self.state, request.user)
@@ -193,6 +214,22 @@ class World:
         if lines := judge.torn(prediction, before, walk(self.root), scope, lenient=True):
             self.fail([f"a disk with {free} bytes free: {line}" for line in lines])
 
+    def changing(self, request: Request, change: list[Any], prediction: Prediction, before: Tree, scope: bytes) -> None:
+        """Run a copy while a source changes: each file is one that the sources had."""
+        at, step = change
+        area = os.fsdecode(self.root + b"/src")
+        interruption = Interruption(at, area, lambda: changes.apply(self.root, step))
+        words, _ = self.commands(request)
+        self.sane(Traced([interruption]).run(words, self.state, request.user))
+        self.machine.counts["changes meanwhile"] += interruption.did
+        after = walk(self.root)
+        now = {path: node for path, node in before.items() if not is_source(path)}
+        now |= {path: node for path, node in after.items() if is_source(path)}
+        there = all(source.rstrip(b"/") in now for source in request.sources)
+        later = predict(now, request, frozenset(self.mounts)) if there else prediction
+        if lines := judge.torn(prediction, now, after, scope, lenient=True, later=later):
+            self.fail([f"while a source changed by {step} at read {at}: {line}" for line in lines])
+
     def sane(self, result: Result, killed: bool = False) -> None:
         """An end without a traceback and a hang, and with an exit code that the manual has."""
         if "Traceback" in result.output or "panicked" in result.output:
@@ -207,9 +244,7 @@ class World:
 
         return [planted.PLANTS[name](os.fsdecode(self.root + b"/" + b"dst")) for name in self.machine.plant]
 
-    def whole(
-        self, request: Request, prediction: Prediction, before: Tree, scope: bytes, how: dict[str, Any]
-    ) -> None:
+    def whole(self, request: Request, prediction: Prediction, before: Tree, scope: bytes, how: dict[str, Any]) -> None:
         """Run a copy to its end and hold it to the prediction."""
         words, file = self.commands(request)
         observers = self.planted(request)
@@ -229,17 +264,25 @@ class World:
         if how.get("second") == "sibling":
             self.judge_sibling(after)
             after = {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"}
+        if request.user is not None and result.code == 0:
+            prediction = predict(before, request, frozenset(self.mounts), prediction.limits, refused=False)
+        if result.code == 1 and prediction.codes == {0, 1}:
+            prediction = predict(before, request, frozenset(self.mounts), prediction.limits, fails=True)
         if result.code not in prediction.codes:
             right = " or ".join(map(str, sorted(prediction.codes)))
-            self.fail([f"exit code {result.code}, should be {right}: {result.output.strip()[-400:]}",
-                       *judge.differences(prediction, after, before, scope)])
+            self.fail(
+                [
+                    f"exit code {result.code}, should be {right}: {result.output.strip()[-400:]}",
+                    *judge.differences(prediction, after, before, scope),
+                ]
+            )
         if lines := judge.differences(prediction, after, before, scope):
             self.fail(lines)
         if durability is not None and result.code == 0:
             self.machine.counts["recorded"] += 1
             if lines := durability.at_end():
                 self.fail(lines)
-        self.machine.counts["exit code %d" % result.code] += 1
+        self.machine.counts[f"exit code {result.code}"] += 1
         self.check_receipt(request, prediction, result, file)
         self.check_state()
         self.check_rsync(request, prediction, after)
@@ -265,8 +308,9 @@ class World:
 
     def judge_sibling(self, after: Tree) -> None:
         """A second copy into a sibling of the destination is whole."""
-        prediction = predict({path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"},
-                             Request((b"src/",), b"twin"))
+        prediction = predict(
+            {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"}, Request((b"src/",), b"twin")
+        )
         lines = judge.differences(prediction, after, after, b"twin")
         shutil.rmtree(self.root + b"/twin")
         if lines:
@@ -282,7 +326,7 @@ class World:
             if result.code == 0:
                 self.fail(["no receipt"])
             return
-        if prediction.faults or prediction.excess:
+        if result.code != 0:
             if not receipt["faults"]:
                 self.fail(["the receipt lists no fault"])
             return
@@ -324,14 +368,27 @@ class World:
 
     def check_rsync(self, request: Request, prediction: Prediction, after: Tree) -> None:
         """rsync, too, finds nothing to do, where its options say the same."""
-        plain = request.switches <= {"mirror", "checksum", "whole", "verify_read", "quic", "one_stream", "many_streams", "no_sparse"}
+        plain = request.switches <= {
+            "mirror",
+            "checksum",
+            "whole",
+            "verify_read",
+            "quic",
+            "one_stream",
+            "many_streams",
+            "no_sparse",
+        }
         if not plain or request.exclude or prediction.faults or prediction.excess or request.user is not None:
             return
         if shutil.which("rsync") is None or request.destination != b"dst" or len(request.sources) > 1:
             return
         # It would copy names that a copy leaves out.
         areas = {source.split(b"/")[0] for source in request.sources}
-        odd = [path for path, node in after.items() if path.split(b"/")[0] in areas and (STATE in path or node.kind == "socket")]
+        odd = [
+            path
+            for path, node in after.items()
+            if path.split(b"/")[0] in areas and (STATE in path or node.kind == "socket")
+        ]
         if odd or after[request.sources[0].rstrip(b"/")].kind != "folder":
             return
         options = ["-aHAXni"] + (["-c"] if request.on("checksum") else [])
@@ -340,22 +397,26 @@ class World:
             self.fail(lines)
 
 
+def is_source(path: bytes) -> bool:
+    """Return True for what is below a source."""
+    return path.split(b"/")[0] in (b"src", b"src2")
+
+
 def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
     """Draw and make a sequence; return its steps, and the fault if there is one."""
-    world = World(machine, seed)
-    draw = Draw(seed, world.root, machine.kinds, machine.options)
+    draw = Draw(seed, os.fsencode(machine.folder) + b"/" + WORLD, machine.kinds, machine.options)
+    world = World(machine, draw.user)
     try:
         for area in draw.beginning():
             world.do(draw.create(area.encode()))
         while len(world.steps) < machine.max_steps:
-            for _ in range(draw.random.choice((1, 1, 2, 3, 5, 8))):
+            for _ in range(draw.random.choice((1, 2, 3, 5, 8, 13))):
                 world.do(draw.change(draw.area()))
             has_older = os.path.isdir(world.root + b"/old")
             if draw.random.random() < 0.12:
                 world.do(["rotate"])
-            if draw.random.random() < 0.05 and len(world.mounts) < 3:
-                folders, _ = draw.names(draw.random.choice((b"src", b"dst", b"dst")))
-                world.do(["mount", draw.random.choice(folders).decode("latin-1"), draw.random.choice(("tmpfs", "bind"))])
+            if draw.random.random() < 0.08 and len(world.mounts) < 3:
+                world.do(draw.mount())
             world.do(draw.copy(has_older))
     except Failed as failure:
         return world.steps, failure
@@ -364,9 +425,10 @@ def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
     return world.steps, None
 
 
-def replayed(machine: Machine, steps: list[Step], seed: int = 0) -> Failed | None:
+def replayed(machine: Machine, steps: list[Step]) -> Failed | None:
     """Make given steps; return the fault if there is one."""
-    world = World(machine, seed)
+    users = [step[1].get("user") for step in steps if step[0] == "copy"]  # type: ignore[attr-defined]
+    world = World(machine, users[0] if users else None)
     try:
         for step in steps:
             world.do(step)

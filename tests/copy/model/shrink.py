@@ -29,6 +29,17 @@ def shrunk(steps: list[Step], failure: Failed, fails: Fails, limit_s: float = 60
     best, how = steps[: failure.step + 1], failure
     if (found := still(best)) is None:
         return best, how
+    # Copies take the time: those before the last are left out first, all or one by one.
+    copies = [at for at, step in enumerate(best[:-1]) if step[0] == "copy"]
+    for gone in [copies, copies[: len(copies) // 2], copies[len(copies) // 2 :], *([at] for at in reversed(copies))]:
+        shorter = [step for at, step in enumerate(best) if at not in gone or step[0] != "copy"]
+        if len(shorter) == len(best) or time.monotonic() > end_s:
+            continue
+        if (found := still(shorter)) is not None:
+            best, how = shorter[: found.step + 1], found
+            if gone is copies:
+                break
+            copies = [at for at, step in enumerate(best[:-1]) if step[0] == "copy"]
     size = len(best) // 2
     while size >= 1 and time.monotonic() < end_s:
         at, removed = 0, False
@@ -73,8 +84,8 @@ def kind_of(failure: Failed) -> str:
     """Return what kind of fault it is: the first line without paths and numbers."""
     line = failure.lines[0]
     for mark in (
-        "traceback", "exit code", "verify", "rsync", "torn", "half of", "synced", "is missing", "names of", "mode", "uid",
-        "gid", "modified_ns", "xattrs", "content", "hole", "receipt", "left in", "nothing should be", "is a ",
+        "traceback", "exit code", "verify", "rsync", "torn", "half of", "synced", "is missing", "names of", "mode",
+        "uid", "gid", "modified_ns", "xattrs", "content", "hole", "receipt", "left in", "nothing should be", "is a ",
     ):  # fmt: skip
         if mark in line:
             return mark

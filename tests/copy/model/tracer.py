@@ -10,8 +10,7 @@ import errno
 import os
 import platform
 import signal
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -208,6 +207,27 @@ class Counter(Observer):
 
 
 @dataclass
+class Interruption(Observer):
+    """Calls `act` before read number `at` of a file below `scope`, while the thread that reads is stopped."""
+
+    at: int
+    scope: str
+    act: Callable[[], None]
+    count: int = 0
+    did: bool = False
+    wants: frozenset[str] = frozenset({"pread64", "openat2"})
+
+    def enter(self, call: Call) -> Act:
+        """See `Observer`."""
+        if not self.did and call.file(call.arguments[0]).startswith(self.scope):
+            self.count += 1
+            if self.count >= self.at:
+                self.did = True
+                self.act()
+        return None
+
+
+@dataclass
 class Traced:
     """A process that is traced to its end."""
 
@@ -338,15 +358,3 @@ def _filter(names: Iterable[str]) -> None:
     mode = ctypes.c_ulong(SECCOMP_MODE_FILTER)
     if _libc.prctl(PR_SET_SECCOMP, mode, ctypes.byref(whole), no, no) != 0:
         raise OSError(ctypes.get_errno(), "prctl: seccomp")
-
-
-def reap(others: dict[int, int], child: command.Child) -> Result:
-    """Return the end of another child, which a `Traced` may have waited for."""
-    if child.pid in others:
-        return child.result(others.pop(child.pid))
-    return child.wait()
-
-
-def pause(seconds: float) -> None:
-    """Wait."""
-    time.sleep(seconds)
