@@ -10,7 +10,7 @@ from tests.copy.model.changes import BOUNDARIES, CHUNK, Step
 from tests.copy.model.request import SWITCHES, Request
 
 NAMES = (
-    b"a", b"b", b"c", b"d", b"x.tmp", b"cache", b"-dash", b"--mirror", b"new\nline", b"\xff\xfe", b"sp ace ", b".hidden",
+    b"a", b"b", b"c", b"d", b"x.tmp", b"cache", b"-dash", b"--mirror", b"new\nline", b"\xff\xfe", b"sp ace ", b".hid",
     b"..x", b"\xe2\x82\xac", b"a:b", b"back\\slash", b"*", b"[a]", b"tab\t", b"n" * 255, b"\x01\x7f", b"%s%n", b"$(x)",
 )  # fmt: skip
 PATTERNS = ("*.tmp", "cache/", "/a", "a/*", "**/b", "[ab]", "c", "/d/*.tmp", "b/", "?", "*", "/cache/**")
@@ -215,7 +215,7 @@ class Draw:
             sources = (b"src", b"src2")
         elif form == "two contents":
             sources = (b"src/", b"src2/")
-        elif form == "file":
+        elif form == "file" and self.user is None:
             _, others = self.names(b"src")
             others = [path for path in others if is_plain(path, self.root)]
             if others:

@@ -67,6 +67,8 @@ class _Copy:
         """Path that entries are below."""
         self.left_out: set[bytes] = set()
         """Folders of which the content stayed behind with its file system."""
+        self.tops: set[bytes] = set()
+        """Names directly below the destination, where sources may clash."""
         self.contents = sum(source.endswith(b"/") for source in request.sources)
 
     def predict(self) -> Prediction:
@@ -148,13 +150,15 @@ class _Copy:
 
     def _visit(self, origin: bytes, path: bytes, device: int) -> None:
         node = self.before[origin]
-        if node.kind == "socket":
-            return
         if path and self.excluded.names(path, node.kind == "folder"):
             return
         at = self._at(path)
-        if path and b"/" not in path and at in self.out.entries:
-            self.out.faults.add(at + b"\0second source")
+        if path and b"/" not in path:
+            if path in self.tops:
+                self.out.faults.add(at + b"\0second source")
+                return
+            self.tops.add(path)
+        if node.kind == "socket":
             return
         if self.refused and not self._is_readable(node):
             self.out.faults.add(at)
@@ -233,6 +237,8 @@ class _Copy:
         if request.on("no_sparse"):
             node = node.but(unjudged=node.unjudged | {"extents"})
         node = self._owned(node, source, there if is_same_kind else None)
+        if request.on("no_owners"):
+            node = node.but(unjudged=node.unjudged | {"capability"})
         if request.on("no_xattrs"):
             node = node.but(xattrs={}, unjudged=node.unjudged | {"xattrs"})
             if there is not None and is_same_kind and source.kind == "folder":

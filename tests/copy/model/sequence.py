@@ -157,6 +157,9 @@ class World:
             return
         if request.link_to is not None and not os.path.isdir(self.root + b"/" + request.link_to):
             return
+        if os.path.islink(self.root + b"/" + request.destination):
+            # The destination as the user wrote it may lead over links, and so anywhere.
+            return
         self.machine.counts["copies"] += 1
         before = walk(self.root)
         mounts = frozenset(self.mounts)
