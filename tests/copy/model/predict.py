@@ -67,6 +67,10 @@ class _Copy:
         """Path that entries are below."""
         self.left_out: set[bytes] = set()
         """Folders of which the content stayed behind with its file system."""
+        self.first: dict[tuple[object, ...], bytes] = {}
+        """Content of the first name of each file."""
+        self.known: set[tuple[object, ...]] = set()
+        """Files of which a name is there already."""
         self.tops: set[bytes] = set()
         """Names directly below the destination, where sources may clash."""
         self.contents = sum(source.endswith(b"/") for source in request.sources)
@@ -77,6 +81,7 @@ class _Copy:
         self._destination()
         in_the_way: list[bytes] = []
         labels = self._labels()
+        self.known = {label for path, label in labels.items() if path in out.tree}
         for path, source in out.entries.items():
             if path in out.faults:
                 continue
@@ -221,10 +226,13 @@ class _Copy:
         if path == self.top and self.contents > 1:
             unjudged |= {"mode", "uid", "gid", "xattrs", "modified_ns"}
         content, size = source.content, source.size
-        if source.kind == "file" and is_same_kind and self._looks_same(source, there):
-            if there.content != content:
+        if source.kind == "file":
+            if is_same_kind and self._looks_same(source, there):
+                content = there.content
+            # Further names of a file are links to its first one, whatever they had.
+            content = self.first.setdefault(labels[path], content)
+            if content != source.content:
                 out.settled.add(path)
-            content = there.content
         node = source.but(content=content, size=size, unjudged=frozenset(unjudged))
         if source.kind == "file":
             node = node.but(inode=labels[path])
@@ -232,7 +240,7 @@ class _Copy:
                 node = self._linked(path, source, node)
         else:
             node = node.but(inode=("new", path))
-        if source.kind == "file" and (there is not None or request.link_to is not None):
+        if source.kind == "file" and (labels[path] in self.known or request.link_to is not None):
             node = node.but(unjudged=node.unjudged | {"extents"})
         if request.on("no_sparse"):
             node = node.but(unjudged=node.unjudged | {"extents"})

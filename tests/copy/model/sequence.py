@@ -265,7 +265,7 @@ class World:
             self.second_ended(second, how)
         after = walk(self.root)
         if how.get("second") == "sibling":
-            self.judge_sibling(after)
+            self.judge_sibling(after, request.user)
             after = {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"}
         if request.user is not None and result.code == 0:
             prediction = predict(before, request, frozenset(self.mounts), prediction.limits, refused=False)
@@ -306,13 +306,14 @@ class World:
         """Judge its end."""
         result = child.wait()
         self.sane(result)
-        if how["second"] == "sibling" and result.code != 0:
+        if how["second"] == "sibling" and result.code != 0 and self.user is None:
             self.fail([f"a second copy beside: exit code {result.code}: {result.output.strip()[-300:]}"])
 
-    def judge_sibling(self, after: Tree) -> None:
+    def judge_sibling(self, after: Tree, user: int | None) -> None:
         """A second copy into a sibling of the destination is whole."""
         prediction = predict(
-            {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"}, Request((b"src/",), b"twin")
+            {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"},
+            Request((b"src/",), b"twin", user=user),
         )
         lines = judge.differences(prediction, after, after, b"twin")
         shutil.rmtree(self.root + b"/twin")
