@@ -39,6 +39,8 @@ KINDS = {
     "same": 2.0,
     "sibling": 3.0,
     "change": 5.0,
+    "damage": 2.0,
+    "dry": 4.0,
 }
 """Weights of what happens to a copy."""
 

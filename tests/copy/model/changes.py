@@ -113,7 +113,17 @@ def create(path: bytes, kind: str, seed: int) -> None:
         os.mkdir(path, 0o755)
     elif kind == "symlink":
         target = draw.choice(
-            (b"a", b"../dst", b"/nowhere", b".", b"x" * draw.randrange(1, 300), draw.randbytes(9).replace(b"\0", b"_"))
+            (
+                b"a",
+                b"../dst",
+                b"/nowhere",
+                b"../sib",
+                b"../../sib",
+                b"../src2",
+                b".",
+                b"x" * draw.randrange(1, 300),
+                draw.randbytes(9).replace(b"\0", b"_"),
+            )
         )
         os.symlink(target, path)
     elif kind == "fifo":

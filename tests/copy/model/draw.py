@@ -245,11 +245,21 @@ class Draw:
         if kind == "kill":
             # Two in a row: the second one meets what the first has left.
             count = draw.choice((1, 1, 1, 2, 3))
-            return {"kill": [kill_at(draw) for _ in range(count)]}
+            how: dict[str, Any] = {"kill": [kill_at(draw) for _ in range(count)]}
+            if draw.random() < 0.35:
+                # The sources change before the same command runs again.
+                how["between"] = [
+                    self.change(draw.choice((b"src", b"src", b"dst"))) for _ in range(draw.randrange(1, 4))
+                ]
+            elif draw.random() < 0.1:
+                how["forget"] = True
+            return how
         if kind == "error":
             return {"error": [kill_at(draw), draw.choice(("ENOSPC", "EIO"))]}
         if kind == "change":
             return {"change": [draw.randrange(1, 30), self.change(b"src")]}
+        if kind == "damage":
+            return {"damage": draw.randrange(1, 12)}
         if kind == "full":
             return {"full": draw.choice((0, 8192, 65536, 300_000, 1_000_000))}
         if kind in ("same", "sibling"):

@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter as Counts
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.copy.model.draw import Draw
 from tests.copy.model.durability import Durability
 from tests.copy.model.predict import STATE, Prediction, predict
 from tests.copy.model.request import Request
-from tests.copy.model.tracer import Counter, Interruption, Observer, Traced
+from tests.copy.model.tracer import Counter, Damage, Interruption, Observer, Traced
 from tests.copy.model.walk import Tree, below, walk
 
 AREAS = (b"src", b"src2", b"dst", b"sib")
@@ -165,15 +165,31 @@ class World:
         mounts = frozenset(self.mounts)
         prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         scope = request.destination.rstrip(b"/").split(b"/")[0]
-        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second", "change"})
+        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second", "change", "damage"})
         if "full" in how:
             self.disturbed_by_full(request, int(how["full"]), prediction, before, scope)
         if "change" in how:
             self.changing(request, how["change"], prediction, before, scope)
             before = walk(self.root)
             prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
+        if "damage" in how:
+            self.damaged(request, int(how["damage"]), prediction, before, scope)
+        if "dry" in how:
+            self.dry(request, prediction, before)
         for at in how.get("kill", ()):
             self.disturbed(request, Counter(at), prediction, before, scope)
+            if "forget" in how:
+                self.forgotten(scope)
+            if "between" in how:
+                for change in how["between"]:
+                    changes.apply(self.root, change)
+                    self.stealth |= change[-1] is True and change[0] == "rewrite"
+                if self.user is not None:
+                    self.give(self.user)
+                if any(not os.path.lexists(self.root + b"/" + source) for source in request.sources):
+                    return
+                before = self.without_parts(walk(self.root), scope)
+                prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         if "error" in how:
             at, error = how["error"]
             self.disturbed(request, Counter(at, error), prediction, before, scope)
@@ -197,6 +213,47 @@ class World:
         if lines := judge.torn(prediction, before, after, scope, lenient=counter.error is not None):
             what = "killed before" if counter.error is None else f"{counter.error} at"
             self.fail([f"{what} call {counter.at} ({counter.did}): {line}" for line in lines])
+
+    def without_parts(self, tree: Tree, scope: bytes) -> Tree:
+        """Return a tree without what an interrupted copy keeps for its next run."""
+        return {path: node for path, node in tree.items() if not judge.is_own(path, scope)}
+
+    def forgotten(self, scope: bytes) -> None:
+        """Give the copy up: its parts go."""
+        for file in (self.state / "elephan" / "unfinished").glob("[!.]*.json"):
+            result = command.start([[b"copy", b"forget", file.stem.encode()]], self.state, self.user).wait()
+            self.machine.counts["forgotten"] += 1
+            if result.code != 0:
+                self.fail([f"elephan copy forget: exit code {result.code}: {result.output.strip()[-300:]}"])
+            if left := [path for path in walk(self.root) if judge.is_own(path, scope)]:
+                self.fail([f"{judge.shown(path)}: is left by elephan copy forget" for path in left])
+
+    def damaged(self, request: Request, at: int, prediction: Prediction, before: Tree, scope: bytes) -> None:
+        """Run a copy whose disk changes a byte, with --verify=read: no name may have it."""
+        request = replace(request, switches=request.switches | {"verify_read"})
+        damage = Damage(at, os.fsdecode(self.root + b"/" + scope))
+        words, _ = self.commands(request)
+        self.sane(Traced([damage, *self.planted(request)]).run(words, self.state, request.user))
+        self.machine.counts["damaged"] += damage.did
+        if lines := judge.torn(prediction, before, walk(self.root), scope, lenient=True):
+            self.fail([f"a byte was changed behind write {at}: {line}" for line in lines])
+
+    def dry(self, request: Request, prediction: Prediction, before: Tree) -> None:
+        """`--dry-run` changes nothing, and names what --mirror would remove."""
+        words, _ = self.commands(request)
+        words[0].remove(b"--quiet")
+        result = command.start([[*words[0], b"--dry-run"]], self.state, request.user).wait()
+        self.sane(result)
+        self.machine.counts["dry runs"] += 1
+        unchanged = Prediction(dict(before))
+        if lines := judge.differences(unchanged, walk(self.root), before, b""):
+            self.fail([f"--dry-run: {line}" for line in lines])
+        if "--max-removals" not in self.machine.options or not request.on("mirror") or result.code != 0:
+            return
+        listed = [line for line in result.output.splitlines() if line.startswith("would remove ")]
+        count = prediction.excess or len(prediction.removed)
+        if prediction.codes == {0} and len(listed) != count:
+            self.fail([f"--dry-run lists {len(listed)} removals, should be {count}: {listed[:5]}"])
 
     def disturbed_by_full(
         self, request: Request, free: int, prediction: Prediction, before: Tree, scope: bytes
@@ -340,6 +397,8 @@ class World:
         wanted = {
             "entries": len(prediction.entries) + max(0, contents - 1),
         }
+        sizes = {node.inode: node.size for node in prediction.entries.values() if node.kind == "file"}
+        wanted |= {"files": len(sizes), "bytes": sum(sizes.values())}
         if not self.is_disturbed:
             wanted["removed"] = len(prediction.removed)
         if "removals" in receipt and not self.is_disturbed:
@@ -361,6 +420,35 @@ class World:
         if verified.code != 0:
             self.fail([f"elephan copy verify: exit code {verified.code}: {verified.output.strip()[-500:]}"])
         self.machine.counts["verified"] += 1
+        self.check_refutation(request, prediction, verify)
+
+    def check_refutation(self, request: Request, prediction: Prediction, verify: list[bytes]) -> None:
+        """A receipt does not agree with a file of which a byte is another one, whatever its time says."""
+        files = [
+            path
+            for path, node in prediction.tree.items()
+            if path in prediction.entries and node.kind == "file" and node.size and path not in prediction.choices
+        ]
+        self.machine.counts["by number"] += 1
+        if not files or self.machine.counts["by number"] % 12:
+            return
+        path = self.root + b"/" + files[len(self.steps) % len(files)]
+        found = os.lstat(path)
+        handle = os.open(path, os.O_RDWR)
+        try:
+            at = found.st_size - 1
+            byte = os.pread(handle, 1, at)
+            os.pwrite(handle, bytes([byte[0] ^ 1]), at)
+            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+            result = command.start([verify], self.state, request.user).wait()
+            os.pwrite(handle, byte, at)
+        finally:
+            os.close(handle)
+            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+        if result.code == 0 and "without" not in result.output:
+            self.fail(
+                [f"elephan copy verify agrees with a changed byte in {judge.shown(path)}: {result.output.strip()}"]
+            )
 
     def check_state(self) -> None:
         """Nothing is left with the user but receipts, manifests and journals."""

@@ -228,6 +228,37 @@ class Interruption(Observer):
 
 
 @dataclass
+class Damage(Observer):
+    """Changes a byte on the disk behind write number `at` of a part."""
+
+    at: int
+    scope: str
+    count: int = 0
+    did: bool = False
+    wants: frozenset[str] = frozenset({"pwrite64"})
+
+    def enter(self, call: Call) -> Act:
+        """See `Observer`."""
+        if self.did or ".elephan-copy/" not in (path := call.file(call.arguments[0])) or not path.endswith(".part"):
+            return None
+        self.count += 1
+        return Leave() if self.count >= self.at else None
+
+    def leave(self, call: Call, result: int) -> None:
+        """See `Observer`."""
+        if result <= 0 or self.did:
+            return
+        self.did = True
+        at = call.arguments[3] + result // 2
+        handle = os.open(call.descriptor(call.arguments[0]), os.O_RDWR)
+        try:
+            byte = os.pread(handle, 1, at)
+            os.pwrite(handle, bytes([byte[0] ^ 0x40]), at)
+        finally:
+            os.close(handle)
+
+
+@dataclass
 class Traced:
     """A process that is traced to its end."""
 
