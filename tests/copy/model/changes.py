@@ -9,6 +9,7 @@ import stat
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from tests.copy.model import places
 
@@ -34,7 +35,7 @@ TIME_RANGE_S = (-2_000_000_000, 13_000_000_000)
 """Times that ext4 and XFS both can store: from 1906 to 2381."""
 CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)
 """Version 2 of cap_net_bind_service (linux/capability.h)."""
-Step = list[object]
+Step = list[Any]
 
 
 def content(seed: int, size: int) -> bytes:

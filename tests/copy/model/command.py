@@ -43,7 +43,7 @@ def load(folder: Path) -> None:
     for name in names.read_text().splitlines():
         with suppress(ImportError):
             import_module(name)
-    # What each command would compute again, and how often it looks at its ends: neither changes what it does.
+    # A digest that each command would compute again, and how often it looks at its ends: neither changes its result.
     build_digest()
     attempt.LOOK_S = LOOK_S
     gc.freeze()

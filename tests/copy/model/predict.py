@@ -200,7 +200,7 @@ class _Copy:
         out = self.out
         return {path: ("source", *node.inode) for path, node in out.entries.items() if node.kind == "file"}
 
-    # What each becomes.
+    # Entries at the destination.
 
     def _destination(self) -> None:
         out = self.out
@@ -303,7 +303,7 @@ class _Copy:
         return node.but(unjudged=node.unjudged | free)
 
     def _blocked_links(self) -> None:
-        """Where one name of a file cannot be made, the others may be missing or not."""
+        """Other names of a file of which one name cannot be made may be missing or not."""
         out = self.out
         blocked = {out.entries[path].inode for path in out.faults if path in out.entries}
         for path, source in out.entries.items():

@@ -44,7 +44,7 @@ class Failed(Exception):
 
 @dataclass
 class Machine:
-    """What all sequences share: the file system, the options that this elephan has, planted faults, counts."""
+    """Things that all sequences share: the file system, options that this elephan has, planted faults, counts."""
 
     folder: Path
     """Of the file system."""
@@ -95,11 +95,11 @@ class World:
         self.steps.append(step)
         self.machine.counts["steps"] += 1
         if step[0] == "copy":
-            self.copy(Request.of_step(step[1]), dict(step[2]))  # type: ignore[arg-type]
+            self.copy(Request.of_step(step[1]), dict(step[2]))
         elif step[0] == "rotate":
             self.rotate()
         elif step[0] == "mount":
-            self.mount(*step[1:])  # type: ignore[arg-type]
+            self.mount(*step[1:])
         else:
             self.stealth |= step[-1] is True and step[0] in ("rewrite", "resize")
             changes.apply(self.root, step)
@@ -377,7 +377,7 @@ class World:
         if lines:
             self.fail([f"the second copy: {line}" for line in lines])
 
-    # What a copy says of itself.
+    # Statements of a copy about itself.
 
     def check_receipt(self, request: Request, prediction: Prediction, result: Result, file: Path) -> None:
         """A receipt is a promise: it has the numbers of the prediction, and both sides agree with it."""
@@ -519,7 +519,7 @@ def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
 
 def replayed(machine: Machine, steps: list[Step]) -> Failed | None:
     """Make given steps; return the fault if there is one."""
-    users = [step[1].get("user") for step in steps if step[0] == "copy"]  # type: ignore[attr-defined]
+    users = [step[1].get("user") for step in steps if step[0] == "copy"]
     world = World(machine, users[0] if users else None)
     try:
         for step in steps:

@@ -60,14 +60,14 @@ def simpler(steps: list[Step], failure: Failed, still: Fails, end_s: float) -> t
         if step[0] != "copy":
             continue
         for key in ("switches", "exclude", "link_to", "max_removals"):
-            values = step[1].get(key)  # type: ignore[attr-defined]
+            values = step[1].get(key)
             for value in list(values) if isinstance(values, list) else [values]:
                 if values is None or time.monotonic() > end_s:
                     continue
                 shorter = copy.deepcopy(steps)
-                request: dict[str, object] = shorter[number][1]  # type: ignore[assignment]
+                request: dict[str, object] = shorter[number][1]
                 if isinstance(values, list):
-                    request[key] = [other for other in request[key] if other != value]  # type: ignore[attr-defined]
+                    request[key] = [other for other in request[key] if other != value]
                 else:
                     del request[key]
                 if (found := still(shorter)) is not None:
