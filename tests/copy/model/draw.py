@@ -175,8 +175,8 @@ class Draw:
             return ["replace", shown, self.seed(), self.size()]
         return ["touch", shown, self.seed()]
 
-    def beginning(self) -> list[Step]:
-        """Return the steps that fill a new world; each is drawn when the one before was made."""
+    def beginning(self) -> list[str]:
+        """Return the areas in which a new world gets an entry each."""
         return [
             *(["src"] * self.random.randrange(4, 18)),
             *(["src2"] * 3),

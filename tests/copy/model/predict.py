@@ -165,7 +165,8 @@ class _Copy:
             self.tops.add(path)
         if node.kind == "socket":
             return
-        if self.refused and not self._is_readable(node):
+        need_not_be_read = node.kind == "file" and self._looks_same(node, self.before.get(at))
+        if self.refused and not self._is_readable(node) and not need_not_be_read:
             self.out.faults.add(at)
             self.out.entries[at] = node
             self.out.origins[at] = origin
@@ -227,7 +228,7 @@ class _Copy:
             unjudged |= {"mode", "uid", "gid", "xattrs", "modified_ns"}
         content, size = source.content, source.size
         if source.kind == "file":
-            if is_same_kind and self._looks_same(source, there):
+            if there is not None and is_same_kind and self._looks_same(source, there):
                 content = there.content
             # Further names of a file are links to its first one, whatever they had.
             content = self.first.setdefault(labels[path], content)
@@ -268,7 +269,7 @@ class _Copy:
             self.out.tree[lower] = self.before[lower]
 
     def _looks_same(self, source: Node, there: Node | None) -> bool:
-        if self.request.on("checksum") or there is None:
+        if self.request.on("checksum") or there is None or there.kind != "file":
             return False
         return there.size == source.size and there.modified_ns == source.modified_ns
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from typing import Any
 
 from tests.copy.model.changes import Step
 from tests.copy.model.sequence import Failed
@@ -65,7 +66,7 @@ def simpler(steps: list[Step], failure: Failed, still: Fails, end_s: float) -> t
                 if values is None or time.monotonic() > end_s:
                     continue
                 shorter = copy.deepcopy(steps)
-                request: dict[str, object] = shorter[number][1]
+                request: dict[str, Any] = shorter[number][1]
                 if isinstance(values, list):
                     request[key] = [other for other in request[key] if other != value]
                 else:

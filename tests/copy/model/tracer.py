@@ -381,7 +381,7 @@ def _filter(names: Iterable[str]) -> None:
     for index, name in enumerate(names):
         words += [(0x15, 0, 1, CALLS[name]), (0x06, 0, 0, RET_TRACE | index)]
     words.append((0x06, 0, 0, RET_ALLOW))
-    program = (_Instruction * len(words))(*words)
+    program = (_Instruction * len(words))(*(_Instruction(*word) for word in words))
     whole = _Program(len(words), program)
     no = ctypes.c_ulong(0)
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), no, no, no) != 0:

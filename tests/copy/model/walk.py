@@ -75,7 +75,8 @@ def look(path: bytes) -> Node | None:
     except FileNotFoundError:
         return None
     kind = KINDS[stat.S_IFMT(found.st_mode)]
-    content, extents = b"", ()
+    content = b""
+    extents: tuple[tuple[int, int], ...] = ()
     if kind == "file":
         content, extents = _read(path, found)
     elif kind == "symlink":
