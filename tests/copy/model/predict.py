@@ -32,6 +32,8 @@ class Prediction:
     excess: int = 0
     """Removals that are refused."""
     limits: bool = True
+    vague: bool = False
+    """The number of removals is not known."""
     settled: set[bytes] = field(default_factory=set)
     """Files that keep their content by size and time, though the sources have another one."""
 
@@ -340,11 +342,28 @@ class _Copy:
             # Nothing is removed on another mount.
             if is_there and self._mount_of(path) == self._mount_of(self.top):
                 for child in children(self.out.tree, path):
-                    if child not in self.out.entries:
+                    if child in self.out.entries:
+                        continue
+                    if any(lower in self.mounts for lower in (child, *below(self.out.tree, child))):
+                        self._stays_mounted(child)
+                    else:
                         self._doom(child, doomed)
         for path in in_the_way:
             doomed += [*below(self.before, path), path]
         return doomed
+
+    def _stays_mounted(self, path: bytes) -> None:
+        """A mount stays, with all below it, whether that is a fault or not; what is beside it may be removed or not."""
+        out = self.out
+        out.codes.add(1)
+        out.vague = True
+        for lower in (path, *below(out.tree, path)):
+            node = out.tree[lower]
+            if self._mount_of(lower) != self._mount_of(self.top):
+                continue
+            out.choices[lower] = [node.but(unjudged=node.unjudged | FREE_TIME)]
+            if not any(mount == lower or mount.startswith(lower + b"/") for mount in self.mounts):
+                out.choices[lower].append(None)
 
     def _doom(self, path: bytes, doomed: list[bytes]) -> bool:
         """Add what is removed of a path and all below it; return True if the path itself goes."""
@@ -352,8 +371,6 @@ class _Copy:
         name = path.rpartition(b"/")[2]
         relative = path[len(self.top) + 1 :]
         if path in self.mounts:
-            # It stays, whether that is a fault or not.
-            self.out.codes.add(1)
             return False
         if name == STATE or self.excluded.names(relative, node.kind == "folder"):
             return False
