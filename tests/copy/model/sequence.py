@@ -402,16 +402,6 @@ class World:
         is_known = not self.is_disturbed and not prediction.vague
         if is_known:
             wanted["removed"] = len(prediction.removed)
-        # Each source whose content is copied has an entry for the destination itself.
-        contents = sum(source.endswith(b"/") for source in request.sources)
-        wanted = {
-            "entries": len(prediction.entries) + max(0, contents - 1),
-        }
-        sizes = {node.inode: node.size for node in prediction.entries.values() if node.kind == "file"}
-        wanted |= {"files": len(sizes), "bytes": sum(sizes.values())}
-        is_known = not self.is_disturbed and not prediction.vague
-        if is_known:
-            wanted["removed"] = len(prediction.removed)
         if "removals" in receipt and is_known:
             there = sorted(receipt["removals"])
             if len(there) != len(prediction.removed):
