@@ -67,7 +67,8 @@ class World:
         self.machine = machine
         self.root = os.fsencode(machine.folder) + b"/" + WORLD
         self.steps: list[Step] = []
-        self.mounts: list[bytes] = []
+        self.bound = 0
+        """Mounts that were made."""
         self.stealth = False
         """A change that size and time do not show was made: hashes of an earlier content are right."""
         self.is_disturbed = False
@@ -87,6 +88,11 @@ class World:
         for folder in (self.root, *glob.glob(os.fsencode(self.machine.folder) + b"/bound-*")):
             shutil.rmtree(folder)
         shutil.rmtree(self.state, ignore_errors=True)
+
+    @property
+    def mounts(self) -> list[bytes]:
+        """Mount points below the world: they move with the folders above."""
+        return places.below(self.root) if self.bound else []
 
     # Steps.
 
@@ -137,13 +143,13 @@ class World:
             return
         if kind == "tmpfs":
             places.mount_tmpfs(full, "size=16m")
-            changes.create_file(full + b"/file", len(self.mounts) + 1, 3000)
+            changes.create_file(full + b"/file", self.bound + 1, 3000)
         else:
-            hidden = os.fsencode(self.machine.folder) + b"/bound-%d" % len(self.mounts)
+            hidden = os.fsencode(self.machine.folder) + b"/bound-%d" % self.bound
             os.makedirs(hidden + b"/inside", exist_ok=True)
-            changes.create_file(hidden + b"/inside/file", len(self.mounts) + 1, 5000)
+            changes.create_file(hidden + b"/inside/file", self.bound + 1, 5000)
             places.bind(hidden, full)
-        self.mounts.append(relative)
+        self.bound += 1
 
     # Copies.
 
@@ -508,7 +514,7 @@ def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
             has_older = os.path.isdir(world.root + b"/old")
             if draw.random.random() < 0.12:
                 world.do(["rotate"])
-            if draw.random.random() < 0.08 and len(world.mounts) < 3:
+            if draw.random.random() < 0.08 and world.bound < 3:
                 world.do(draw.mount())
             world.do(draw.copy(has_older))
     except Failed as failure:
