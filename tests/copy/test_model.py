@@ -12,8 +12,8 @@ import pytest
 from tests.copy.model import tracer
 
 ROOT = Path(__file__).resolve().parents[2]
-SEQUENCES = 16
-"""Of sixty steps: 45 s on a slow machine."""
+SEQUENCES = 18
+"""Of a hundred steps: 45 s on a slow machine."""
 FIRST = 38_000
 """The first seed."""
 PLANTED_S = 60

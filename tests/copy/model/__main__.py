@@ -3,7 +3,7 @@
     make model MINUTES=60                        # seeds from the clock on, for so long
     python -m tests.copy.model --seed 17         # one sequence again; --steps FILE makes those of a file
 
-A sequence has some forty steps in a world of its own: trees change, then `elephan copy` runs with options drawn at
+A sequence has some hundred steps in a world of its own: trees change, then `elephan copy` runs with options drawn at
 random. It may be killed before a system call, meet an error or a full disk, or run beside a second one; the same
 command has to finish it then. After each copy the whole world is compared with the model, down to the nanosecond. A
 failure prints its seed, and the steps that are left when all that it does not need is gone. Exit code 1 at the end.

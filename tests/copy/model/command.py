@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import os
 import signal
@@ -14,9 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
+
+import typer.main
 
 # Before the module of the same name takes its place.
 from elephan.cli import main
+from elephan.cli.copy import words
+from elephan.cli.main import app
 from elephan.copy import attempt
 from elephan.core import build_digest
 
@@ -35,16 +41,19 @@ def load(folder: Path) -> None:
     `folder`: for a copy that says which ones, in a child.
     """
     (folder / "loaded" / "source").mkdir(parents=True)
-    words = [b"copy", os.fsencode(folder / "loaded" / "source"), os.fsencode(folder / "loaded" / "destination"), b"-q"]
+    line = [b"copy", os.fsencode(folder / "loaded" / "source"), os.fsencode(folder / "loaded" / "destination"), b"-q"]
     names = folder / "loaded" / "modules"
-    result = start([words], folder / "loaded", ended=lambda: names.write_text("\n".join(sys.modules))).wait()
+    result = start([line], folder / "loaded", ended=lambda: names.write_text("\n".join(sys.modules))).wait()
     if result.code != 0:
         raise RuntimeError(f"elephan copy: exit code {result.code}: {result.output}")
     for name in names.read_text().splitlines():
         with suppress(ImportError):
             import_module(name)
-    # A digest that each command would compute again, and how often it looks at its ends: neither changes its result.
+    # Things that each command would make again, and how often it looks at its ends: none changes its result.
     build_digest()
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app).get_command(cast("Any", None), "copy")
+    typer.main.get_command(words)
     attempt.LOOK_S = LOOK_S
     gc.freeze()
 
@@ -136,8 +145,8 @@ def start(
 
 def _run(commands: list[list[bytes]]) -> int:
     code = 0
-    for words in commands:
-        sys.argv = ["elephan", *map(os.fsdecode, words)]
+    for line in commands:
+        sys.argv = ["elephan", *map(os.fsdecode, line)]
         try:
             main()
         except SystemExit as end:

@@ -26,7 +26,7 @@ from tests.copy.model.tracer import Counter, Damage, Interruption, Observer, Tra
 from tests.copy.model.walk import Tree, below, walk
 
 AREAS = (b"src", b"src2", b"dst", b"sib")
-STEPS = 60
+STEPS = 100
 """Steps of a sequence."""
 WORLD = b"world"
 SPACE_BYTES = 1 << 16
@@ -509,7 +509,7 @@ def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
         for area in draw.beginning():
             world.do(draw.create(area.encode()))
         while len(world.steps) < machine.max_steps:
-            for _ in range(draw.random.choice((1, 2, 3, 5, 8, 13))):
+            for _ in range(draw.random.choice((1, 2, 4, 8, 16, 32))):
                 world.do(draw.change(draw.area()))
             has_older = os.path.isdir(world.root + b"/old")
             if draw.random.random() < 0.12:
