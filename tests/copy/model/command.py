@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import typer.main
 
@@ -52,7 +52,8 @@ def load(folder: Path) -> None:
     # Things that each command would make again, and how often it looks at its ends: none changes its result.
     build_digest()
     typer.main.get_command = functools.cache(typer.main.get_command)
-    typer.main.get_command(app).get_command(cast("Any", None), "copy")
+    commands: Any = typer.main.get_command(app)
+    commands.get_command(None, "copy")
     typer.main.get_command(words)
     attempt.LOOK_S = LOOK_S
     gc.freeze()
