@@ -41,6 +41,7 @@ KINDS = {
     "change": 5.0,
     "damage": 2.0,
     "dry": 4.0,
+    "busy": 1.5,
 }
 """Weights of what happens to a copy."""
 

@@ -23,13 +23,15 @@ import typer.main
 from elephan.cli import main
 from elephan.cli.copy import words
 from elephan.cli.main import app
-from elephan.copy import attempt
+from elephan.copy import api, attempt
 from elephan.core import build_digest
 
 TIME_LIMIT_S = 60.0
 """For one command: a copy of a world takes far less, and beyond that it hangs."""
 LOOK_S = 0.004
 """Time between two looks at an end, s."""
+BUSY_S = 1.5
+"""Time that a second run of the same command waits for the first, s."""
 PR_SET_PDEATHSIG = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -56,6 +58,7 @@ def load(folder: Path) -> None:
     commands.get_command(None, "copy")
     typer.main.get_command(words)
     attempt.LOOK_S = LOOK_S
+    api.BUSY_S = BUSY_S
     gc.freeze()
 
 

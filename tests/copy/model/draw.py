@@ -258,6 +258,8 @@ class Draw:
             return {"error": [kill_at(draw), draw.choice(("ENOSPC", "EIO"))]}
         if kind == "change":
             return {"change": [draw.randrange(1, 30), self.change(b"src")]}
+        if kind == "busy":
+            return {"busy": draw.randrange(1, 8)}
         if kind == "damage":
             return {"damage": draw.randrange(1, 12)}
         if kind == "full":

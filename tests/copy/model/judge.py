@@ -32,6 +32,9 @@ def differences(prediction: Prediction, after: Tree, before: Tree, scope: bytes)
         lines += _differs(path, choices, after.get(path))
     lines += _links(prediction, after, before, scope)
     lines += _holes(prediction, after)
+    for path, older in prediction.linked.items():
+        if path in after and older in after and after[path].inode != after[older].inode:
+            lines.append(f"{shown(path)}: is the same as {shown(older)}, and no hard link to it")
     return lines
 
 
@@ -59,6 +62,12 @@ def fields_that_differ(expected: Node, found: Node) -> list[str]:
     if expected.kind != found.kind:
         return [f"is a {found.kind}, should be a {expected.kind}"]
     wrong = []
+    if expected.owners and found.uid not in expected.owners:
+        wrong.append(f"uid {found.uid}, should be {' or '.join(map(str, sorted(expected.owners)))}")
+    if "few_xattrs" in expected.unjudged:
+        more = {name for name in found.xattrs if not name.startswith("system.")} - expected.xattrs.keys()
+        if more:
+            wrong.append(f"has attributes {sorted(more)}, which it should not get")
     for name in FIELDS:
         if name in expected.unjudged:
             continue

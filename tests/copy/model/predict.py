@@ -28,6 +28,8 @@ class Prediction:
     """Paths at the sources, by the path that they get."""
     faults: set[bytes] = field(default_factory=set)
     """Entries that cannot be copied, by the path that they would get."""
+    linked: dict[bytes, bytes] = field(default_factory=dict)
+    """Files that are names of a file of the older version, with its path."""
     removed: list[bytes] = field(default_factory=list)
     excess: int = 0
     """Removals that are refused."""
@@ -249,9 +251,12 @@ class _Copy:
             node = node.but(unjudged=node.unjudged | {"extents"})
         node = self._owned(node, source, there if is_same_kind else None)
         if request.on("no_owners"):
-            node = node.but(unjudged=node.unjudged | {"capability"})
+            user = request.user or 0
+            owners = {user, there.uid} if there is not None and is_same_kind else {user}
+            node = node.but(unjudged=node.unjudged | {"capability"}, owners=frozenset(owners))
         if request.on("no_xattrs"):
-            node = node.but(xattrs={}, unjudged=node.unjudged | {"xattrs"})
+            few = there.xattrs if there is not None and is_same_kind else {}
+            node = node.but(xattrs=few, unjudged=node.unjudged | {"xattrs", "few_xattrs"})
             if there is not None and is_same_kind and source.kind == "folder":
                 node = node.but(xattrs=there.xattrs, unjudged=node.unjudged - {"xattrs"})
         if source.kind != "folder" and there is not None and there.kind == "folder":
@@ -291,6 +296,8 @@ class _Copy:
             return node.but(unjudged=node.unjudged | {"content"} if older.content != source.content else node.unjudged)
         if older.content != source.content:
             return node.but(unjudged=node.unjudged | {"content"})
+        if older.links == 1 and source.links == 1:
+            self.out.linked[path] = older_path
         return node
 
     def _owned(self, node: Node, source: Node, there: Node | None) -> Node:

@@ -171,7 +171,7 @@ class World:
         mounts = frozenset(self.mounts)
         prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         scope = request.destination.rstrip(b"/").split(b"/")[0]
-        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second", "change", "damage"})
+        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second", "change", "damage", "busy"})
         if "full" in how:
             self.disturbed_by_full(request, int(how["full"]), prediction, before, scope)
         if "change" in how:
@@ -317,6 +317,15 @@ class World:
         durability = Durability(os.fsdecode(self.root + b"/" + scope)) if how.get("record") else None
         if durability is not None:
             observers.append(durability)
+        refusal: list[Result] = []
+        if "busy" in how:
+            area = os.fsdecode(self.root + b"/src")
+            other = [*words[0][:-2], b"--receipt", os.fsencode(self.state / "second.json")]
+
+            def again() -> None:
+                refusal.append(command.start([other], self.state, request.user).wait())
+
+            observers.append(Interruption(int(how["busy"]), area, again, wants=frozenset({"pread64"})))
         second = self.second(request, how)
         if observers:
             traced = Traced(observers)
@@ -324,6 +333,11 @@ class World:
         else:
             result = command.start(words, self.state, request.user).wait()
         self.sane(result)
+        for end in refusal:
+            self.sane(end)
+            self.machine.counts["second copies"] += 1
+            if end.code != 1 or "another process runs this copy" not in end.output:
+                self.fail([f"the same command at once: exit code {end.code}: {end.output.strip()[-300:]}"])
         if second is not None:
             self.second_ended(second, how)
         after = walk(self.root)
@@ -421,6 +435,9 @@ class World:
             self.fail(lines)
         if prediction.settled or self.stealth:
             # Sides differ that size and time call the same.
+            return
+        if request.user is not None and any(node.mode & 0o500 != 0o500 for node in prediction.entries.values()):
+            # Files that need not be copied, and that the user may not read.
             return
         verify = [b"copy", b"verify", os.fsencode(file)]
         verified = command.start([verify, [*verify, b"--side=source"]], self.state, request.user).wait()

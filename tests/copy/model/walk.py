@@ -39,6 +39,8 @@ class Node:
     links: int = 1
     extents: tuple[tuple[int, int], ...] = ()
     """Parts of a sparse file that hold data."""
+    owners: frozenset[int] = frozenset()
+    """Users of an expected entry, of which any is right; empty: `uid`."""
     unjudged: frozenset[str] = frozenset()
     """Fields of an expected entry that nothing is promised of."""
 
