@@ -43,6 +43,7 @@ __all__ = [
     "congestion_controls",
     "copy_forget",
     "copy_keys",
+    "copy_removals",
     "copy_scan",
     "detection_trial",
     "diagnose_flows",
@@ -712,6 +713,7 @@ class IscsiServer:
         mutual: _Secret | None,
         own: _Settings,
         max_connections: int,
+        per_address: int,
         window: int,
         memory_bytes: int,
         congestion_control: str | None = None,
@@ -802,6 +804,11 @@ def copy_forget(copy: str, destination: str | None) -> int:
 
 def copy_scan(spec_json: str) -> str:
     """Count what sources have, by metadata: `ScanSpec` to `Scanned` (crates/copy-net), JSON. ValueError: it is none.
+    Raises `CopyFault`.
+    """
+
+def copy_removals(spec_json: str) -> str:
+    """List what a mirror would remove: `RemovalsSpec` to `Removals` (crates/copy-net), JSON. ValueError: it is none.
     Raises `CopyFault`.
     """
 

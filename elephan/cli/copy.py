@@ -121,6 +121,16 @@ def copy(
     mirror: Annotated[
         bool, typer.Option("--mirror", help="Remove from DST what SRC does not have, if all else went well.")
     ] = False,
+    max_removals: Annotated[
+        int | None,
+        typer.Option(
+            "--max-removals",
+            metavar="N",
+            min=0,
+            help="With --mirror: remove nothing rather than more than N entries. Default: as many as SRC has.",
+            show_default=False,
+        ),
+    ] = None,
     checksum: Annotated[bool, typer.Option("--checksum", help="Compare bytes, not size and time.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Send files whole that differ, not their chunks.")] = False,
     owners: Annotated[bool, typer.Option("--owners/--no-owners", help="Owners and groups, by number.")] = True,
@@ -173,10 +183,17 @@ def copy(
     ):
         if value not in choices:
             raise InputError(f"{option} {value}: {', '.join(choices[:-1])} or {choices[-1]} is needed")
+    if max_removals is not None and not mirror:
+        raise InputError(f"--max-removals {max_removals}: it bounds --mirror, which is missing")
+    for text in exclude or []:
+        _must_be_utf8("--exclude", text, "write ? for each byte that is none")
+    if link_to is not None:
+        _must_be_utf8("--link-to", link_to, "give the folder another name, or a link to it that is")
     options: dict[str, Any] = {
         **({"exclude": exclude} if exclude else {}),
         **({"delta": "whole"} if whole else {}),
         **({"link_to": link_to} if link_to else {}),
+        **({"max_removals": max_removals} if max_removals is not None else {}),
     }
     flags = {"mirror": mirror, "checksum": checksum, "one_file_system": one_file_system}
     options |= {name: True for name, value in flags.items() if value}
@@ -363,6 +380,13 @@ def forget(
 
     done = forgotten(name)
     emit(f"{done['copy'][:12]}: forgotten, {size(done['bytes'])} of parts removed")
+
+
+def _must_be_utf8(option: str, text: str, remedy: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{option} {text!r}: is no UTF-8: {remedy}") from None
 
 
 def _setting(text: str) -> tuple[str, str]:

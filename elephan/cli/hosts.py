@@ -142,6 +142,20 @@ def check(
 
 
 @app.command()
+def install(name: Name) -> None:
+    """Install the agent at a path that root alone may change, for a line of sudoers(5). Your login there needs root, or
+    sudo without a password.
+    """
+    from elephan.hosts import Book
+    from elephan.hosts.agent import connected
+    from elephan.hosts.boot import INSTALLED
+
+    host = Book.read().find(name)
+    with connected(host, install=True):
+        emit(f"{host.name}: {INSTALLED}; in sudoers there: USER ALL=(root) NOPASSWD: {INSTALLED}")
+
+
+@app.command()
 def clean(name: Name) -> None:
     """Undo what runs that were killed have left on a machine: sysctls, congestion controls, programs' folders, old
     agents' files.

@@ -67,6 +67,9 @@ def target(
         int,
         typer.Option(help="Commands that a session may have under way (RFC 7143: MaxCmdSN - ExpCmdSN + 1), 1 to 4096."),
     ] = 128,
+    connections_per_address: Annotated[
+        int, typer.Option(help="Connections of one address that may be logged in, of 256 in all.")
+    ] = 64,
     memory: Annotated[str, typer.Option(help="All that the target takes for its initiators.")] = "256MiB",
     cc: CongestionControl = None,
     set_: Changes = None,
@@ -82,6 +85,7 @@ def target(
         read_only=read_only,
         shared=shared,
         command_window=command_window,
+        connections_per_address=connections_per_address,
         memory_bytes=_size("--memory", memory),
         block_bytes=block,
         chap=None if chap is None else secret(chap),

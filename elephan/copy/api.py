@@ -21,11 +21,12 @@ from elephan.copy.attempt import Attempt
 from elephan.copy.faults import AGAIN, LOST, STATE, CopyFailed
 from elephan.copy.name import name_of
 from elephan.copy.request import CopyRequest, Place
-from elephan.copy.scan import scanned, scanned_by
+from elephan.copy.scan import removals, scanned, scanned_by
 from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
 from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts.agent import AgentError
+from elephan.units import pluralize
 
 if TYPE_CHECKING:
     from elephan.copy.auto import Advised
@@ -198,6 +199,13 @@ class _Copy:
         def tell(event: dict[str, Any]) -> None:
             if event["event"] == "connected":
                 self._note_unfinished()
+            if event["event"] == "note":
+                self._note(event["text"])
+                return
+            if event["event"] == "refused":
+                refused = pluralize(event["connections"], "connection")
+                self._note(f"refused at the port of the copy: {refused} without its token")
+                return
             if event["event"] == "progress":
                 sent["bytes"] = event["sent_bytes"]
                 if event["durable_bytes"] > self.durable_bytes:
@@ -328,14 +336,21 @@ class _Copy:
 
 def dry_run(request: CopyRequest, wait_for_termination: WaitForTermination | None = None) -> dict[str, Any]:
     """Return what `copy` would do, without data sent: `copy`, `sources`, `destination`, `entries`, `files`, `bytes`,
-    `faults`, `faults_more`, `settings`, `notes`, and with `request.auto` a `forecast`, for which the path is measured.
+    `faults`, `faults_more`, `settings`, `notes`, with `mirror` the `removals` {`count`, `paths`, `limit`}, and with
+    `request.auto` a `forecast`, for which the path is measured.
 
     Raises as `copy` does.
     """
     _check(request)
     spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
     wait = wait_for_termination or _never
-    found = scanned(request.source_host, spec, wait)
+    is_mirror = bool(request.options.get("mirror"))
+    found = scanned(request.source_host, {**spec, "paths": is_mirror}, wait)
+    paths = found.pop("paths", None)
+    if is_mirror:
+        (destination,) = end_paths(request)["destination"]
+        mirror = {"destination": destination, "options": spec["options"], "paths": paths}
+        found["removals"] = removals(request.destination.host, mirror, wait)
     forecast, notes = _forecast(request, found, wait)
     return {
         "copy": name_of(request),

@@ -172,6 +172,8 @@ class Attempt:
             spec["sources"] = paths["source"]
         else:
             (spec["destination"],) = paths["destination"]
+            if self.request.source_host == self.request.destination.host:
+                spec["sources"] = paths["source"]
         return LocalEnd(spec, side.name) if side.agent is None else RemoteEnd(side.agent, spec)
 
     def _take(self, seconds: float) -> None:

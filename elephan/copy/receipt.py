@@ -67,6 +67,7 @@ def made(
         "sent_bytes": sent,
         "reused_bytes": max(0, receive["bytes"] - sent),
         "removed": receive["removed"],
+        "removals": receive["removals"],
         "began": attempts[0]["began"],
         "ended": now(),
         "seconds": seconds,
@@ -100,6 +101,7 @@ def keep(receipt: Mapping[str, Any], file: str | None) -> Path:
     stamp = "".join(character for character in str(receipt["ended"]) if character.isdigit())[:14]
     default = state.receipts() / f"{receipt['copy'][:12]}-{stamp}.json"
     state.write(default, receipt)
+    state.remove_stale_parts(state.receipts())
     if file is None:
         return default
     state.write(Path(file), receipt)

@@ -1,4 +1,4 @@
-"""Sources of a copy, counted by their metadata alone."""
+"""Sources of a copy, counted by their metadata alone, and the removals of a mirror, listed."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ def scanned_by(agent: Agent | None, spec: Mapping[str, Any], wait: Wait) -> dict
         return asked(agent, "scan", spec, wait)
     # It reads no data, and ends with this process.
     return here(lambda: native.copy_scan(json.dumps(spec)), lambda: None, wait)
+
+
+def removals(host: str | None, spec: Mapping[str, Any], wait: Wait) -> dict[str, Any]:
+    """Return `count`, `paths`, `limit` and `notes` of a `RemovalsSpec` (crates/copy-net). Raises as `scanned`."""
+    if host is not None:
+        return there(host, "removals", spec, wait)
+    return here(lambda: native.copy_removals(json.dumps(spec)), lambda: None, wait)

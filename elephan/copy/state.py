@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from elephan.errors import InputError, RunError
+
+PART_BEGIN, PART_END = ".", ".part"
+"""Of the names of files that are not whole."""
 
 
 def folder(name: str) -> Path:
@@ -35,21 +38,50 @@ def unfinished() -> Path:
 
 def write(path: Path, content: Mapping[str, Any]) -> None:
     """Write JSON as a whole: a reader never sees half of it. Raises `RunError`."""
-    made = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        part = path.with_name(f"{PART_BEGIN}{path.name}{PART_END}")
+        with _locked(part) as file:
             json.dump(content, file, indent=1)
             file.write("\n")
             file.flush()
-            os.fsync(handle)
-        os.replace(made, path)
+            os.fsync(file.fileno())
+            os.replace(part, path)
     except OSError as error:
-        if made is not None:
-            with suppress(OSError):
-                os.unlink(made)
         raise RunError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _locked(part: Path) -> Iterator[IO[str]]:
+    """Open a part, empty, that no other process writes; one that a killed process has left is taken over."""
+    while True:
+        file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8")
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # The process that had the lock may have renamed it.
+            with suppress(FileNotFoundError):
+                if _is_file(part, file.fileno()):
+                    file.truncate(0)
+                    try:
+                        yield file
+                    except BaseException:
+                        with suppress(OSError):
+                            os.unlink(part)
+                        raise
+                    return
+
+
+def _is_file(path: Path, handle: int) -> bool:
+    return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(handle))
+
+
+def remove_stale_parts(place: Path) -> None:
+    """Remove parts that killed processes have left in a folder of this module."""
+    for part in place.glob(f"{PART_BEGIN}*{PART_END}"):
+        with suppress(OSError), part.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_file(part, file.fileno()):
+                part.unlink()
 
 
 def read(path: Path) -> dict[str, Any]:

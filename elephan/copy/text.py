@@ -200,6 +200,18 @@ def listed_lines(unfinished: list[dict[str, Any]], receipts: list[dict[str, Any]
     return lines or ["no copies"]
 
 
+def _removal_lines(removals: Mapping[str, Any]) -> list[str]:
+    count, limit = removals["count"], removals["limit"]
+    lines = [f"would remove {path}" for path in removals["paths"]]
+    if (hidden := count - len(removals["paths"])) > 0:
+        lines.append(f"... and {hidden} more")
+    if count > limit:
+        lines.append(f"{entries(count)} to remove, more than {limit}: none would be; --max-removals {count} allows it")
+    else:
+        lines.append(f"{entries(count)} to remove at the destination")
+    return [*lines, *removals["notes"]]
+
+
 def dry_run_lines(found: Mapping[str, Any]) -> list[str]:
     """Return the lines of a copy that was not made."""
     lines = [
@@ -207,6 +219,8 @@ def dry_run_lines(found: Mapping[str, Any]) -> list[str]:
         f"{pluralize(found['files'], 'file')}, {units.size(found['bytes'])} in {entries(found['entries'])}",
     ]
     lines += [f"not readable: {fault['path']}: {fault['reason']}" for fault in found["faults"][:FAULTS_SHOWN]]
+    if (removals := found.get("removals")) is not None:
+        lines += _removal_lines(removals)
     if found.get("forecast") is not None:
         lines.append(found["forecast"]["text"])
     return [*lines, *found["notes"]]

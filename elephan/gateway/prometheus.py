@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import selectors
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Metric, start_http_server
+from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from elephan.core import native
-from elephan.errors import RunError
 from elephan.gateway.config import Address, address_text
+from elephan.metrics_endpoint import Endpoint
 
 PREFIX = "elephan_gateway_"
+LOOK_S = 0.2
+"""Interval between looks at connections whose time is over, s."""
 
 
 class Gateway(Collector):
@@ -59,13 +64,26 @@ def served(address: Address, gateway: native.FcGateway) -> Iterator[str]:
     """Serve /metrics of a gateway; yield ADDRESS:PORT. Raises `RunError` when the address cannot be had."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Gateway(gateway))
-    try:
-        server, thread = start_http_server(address[1], str(address[0]), registry)
-    except OSError as error:
-        raise RunError(f"statistics.prometheus: {address_text(address)}: {error.strerror}") from error
-    try:
-        yield address_text((address[0], int(server.server_address[1])))
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with selectors.DefaultSelector() as selector:
+        endpoint = Endpoint(
+            (str(address[0]), address[1]),
+            selector,
+            lambda: generate_latest(registry).decode(),
+            "statistics.prometheus",
+        )
+        is_over = threading.Event()
+
+        def serve() -> None:
+            while not is_over.is_set():
+                for key, _ in selector.select(LOOK_S):
+                    key.data()
+                endpoint.handle_timeout(time.monotonic())
+
+        thread = threading.Thread(target=serve, name="elephan-metrics", daemon=True)
+        thread.start()
+        try:
+            yield address_text((address[0], endpoint.address[1]))
+        finally:
+            is_over.set()
+            thread.join()
+            endpoint.close()

@@ -113,9 +113,11 @@ class Inbox:
 class Agent:
     """One agent, from its start to its end. The calls are for one thread."""
 
-    def __init__(self, host: Host, inbox: Inbox | None = None, as_user: bool = False) -> None:
-        """Start it, and send its file first where the host lacks it; `as_user`: without sudo. Raises `InputError` and
-        `RunError`.
+    def __init__(
+        self, host: Host, inbox: Inbox | None = None, as_user: bool = False, install: bool = False
+    ) -> None:
+        """Start it, and send its file first where the host lacks it; `as_user`: without sudo; `install`: also for all
+        users of the host. Raises `InputError` and `RunError`.
         """
         self.host = host
         self.inbox = inbox or Inbox()
@@ -126,7 +128,7 @@ class Agent:
         """Fault of the last frame, where it is none."""
         self._has_read_all = False
         """True once the channel has ended."""
-        self.session = Session(host, agent_files(), as_user)
+        self.session = Session(host, agent_files(), as_user, install)
         self._reader = threading.Thread(target=self._read, name=f"elephan-{host.name}", daemon=True)
         self._reader.start()
         self._writing = threading.Lock()
@@ -248,11 +250,11 @@ class Agent:
 
 
 @contextmanager
-def connected(host: Host, as_user: bool = False) -> Iterator[Agent]:
-    """Give the agent of a host, and end it with the context; `as_user`: without sudo. Raises `InputError` and
+def connected(host: Host, as_user: bool = False, install: bool = False) -> Iterator[Agent]:
+    """Give the agent of a host, and end it with the context; `as_user`, `install`: see `Agent`. Raises `InputError` and
     `RunError`.
     """
-    agent = Agent(host, as_user=as_user)
+    agent = Agent(host, as_user=as_user, install=install)
     try:
         yield agent
     finally:

@@ -30,12 +30,27 @@ SPELLINGS = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
 """Machine types as `uname -m` writes them, by the agent's name for them."""
 
 
+INSTALLED = "/usr/local/libexec/elephan/agent"
+"""The agent where an administrator installed it (`elephan hosts install`): root's file in root's folder, the one that a
+line of sudoers(5) may name. Who may write the named file becomes root by it.
+"""
+
 BY_SUDO = (
     'if [ $(id -u) = 0 ]; then exec "$f"; fi',
-    # sudo may allow some commands and not this one.
-    'if sudo -n "$f" --version </dev/null >/dev/null 2>&1; then exec sudo -n "$f"; fi',
+    # A user who may run a shell by sudo gains nothing by the agent. Any other needs a file that only root may change.
+    f'if [ "$f" = {INSTALLED} ]; then set -- "$f" --version; else set -- /bin/sh -c :; fi',
+    'if sudo -n "$@" </dev/null >/dev/null 2>&1; then exec sudo -n "$f"; fi',
 )
 """Steps of an agent with all the rights that its user may have."""
+
+INSTALL = (
+    's=""; [ $(id -u) = 0 ] || s="sudo -n"',
+    # Renamed into place: an agent that runs keeps its file.
+    f'$s install -D -o 0 -g 0 -m 755 "$f" {INSTALLED}.new </dev/null && $s mv -f {INSTALLED}.new {INSTALLED} </dev/null'
+    f" || exit {ssh_faults.NOT_INSTALLED}",
+    f"f={INSTALLED}",
+)
+"""Steps that install the agent for all users of a host."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +86,9 @@ def packed(agent: AgentFile, program: str) -> bytes:
     return gzip.compress(content, mtime=0) if program == GZIP else content
 
 
-def command(agents: Mapping[str, AgentFile], as_user: bool = False) -> str:
-    """Return the command line for a user's login shell, whichever that is; `as_user`: without sudo.
+def command(agents: Mapping[str, AgentFile], as_user: bool = False, install: bool = False) -> str:
+    """Return the command line for a user's login shell, whichever that is; `as_user`: without sudo; `install`: also to
+    where root alone may change it.
 
     Within the quotes stand no quote, backslash, line feed or exclamation mark: fish and csh act on these even there.
     """
@@ -91,6 +107,9 @@ def command(agents: Mapping[str, AgentFile], as_user: bool = False) -> str:
         f"command -v sha256sum >/dev/null || exit {ssh_faults.NO_DIGEST}",
         'sum() { sha256sum "$1" 2>/dev/null | cut -c1-64; }',
         "f=$d/$f",
+        # An installed agent of this build needs no second file.
+        f'if [ -O {INSTALLED} ] || [ -w {INSTALLED} ]; then [ $(id -u) = 0 ]; fi'
+        f' && if [ x"$(sum {INSTALLED})" = x$h ]; then f={INSTALLED}; fi',
         # A folder would take the file in, and a pipe be read for ever.
         f'if [ -e "$f" ]; then [ -f "$f" ] || {{ echo "$f" >&2; exit {ssh_faults.NO_FILE}; }}; fi',
         # Parts of files whose sender was cut off, as by a restart: the name ends in the shell's process id. That of the
@@ -117,6 +136,7 @@ def command(agents: Mapping[str, AgentFile], as_user: bool = False) -> str:
         f'chmod 700 "$t" && mv -f "$t" "$f" || exit {ssh_faults.NO_ROOM}',
         "trap - EXIT HUP INT TERM PIPE",
         "fi",
+        *(INSTALL if install else ()),
         f"echo {MARK} start",
         *([] if as_user else BY_SUDO),
         'exec "$f"',

@@ -7,6 +7,7 @@ from typing import Any
 
 from elephan import units
 from elephan.hosts.agent import Agent
+from elephan.hosts.boot import INSTALLED
 from elephan.hosts.facts import Facts, look
 
 LEAST_BPF = (6, 10)
@@ -117,7 +118,8 @@ def _more(facts: Facts) -> list[tuple[str, str]]:
     if facts.may_set:
         return []
     return [
-        ("for all", "log in as root, or as a user whom sudo asks no password"),
+        ("for all", "log in as root, or as a user whom sudo asks no password for any command"),
+        ("or", f"elephan hosts install NAME by such a login, and in sudoers: USER ALL=(root) NOPASSWD: {INSTALLED}"),
         ("or", "sudo elephan kernel load NAME, there, for a congestion control"),
         ("and", "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 BYTES' net.ipv4.tcp_wmem='4096 16384 BYTES'"),
     ]

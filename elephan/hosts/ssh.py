@@ -51,9 +51,12 @@ BOOT_S = 120.0
 class Session:
     """One session, from the first steps to its end. `output` and `input` carry frames once it is made."""
 
-    def __init__(self, host: Host, agents: Mapping[str, boot.AgentFile], as_user: bool = False) -> None:
-        """Start ssh(1) and the agent, which is sent first where the host has no such file, and gains no rights by sudo
-        where `as_user` is set. Raises `InputError` and `RunError` with what to do.
+    def __init__(
+        self, host: Host, agents: Mapping[str, boot.AgentFile], as_user: bool = False, install: bool = False
+    ) -> None:
+        """Start ssh(1) and the agent, which is sent first where the host has no such file, gains no rights by sudo
+        where `as_user` is set, and is installed for all users where `install` is. Raises `InputError` and `RunError`
+        with what to do.
         """
         self.host = host
         self.machine = ""
@@ -80,7 +83,7 @@ class Session:
             *(word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")),
             "--",
             host.destination,
-            boot.command(agents, as_user),
+            boot.command(agents, as_user, install),
         ]
         try:
             # In a session of its own: a terminal's Ctrl-C is for elephan, which ends the agent in order.

@@ -9,7 +9,7 @@ from elephan.errors import ElephanError, InputError, RunError
 from elephan.hosts.book import Host
 from elephan.printable import one_line
 
-NO_ROOM, NO_FOLDER, NO_AGENT, DAMAGED, NO_DIGEST, NO_FILE = 91, 92, 93, 94, 95, 96
+NO_ROOM, NO_FOLDER, NO_AGENT, DAMAGED, NO_DIGEST, NO_FILE, NOT_INSTALLED = 91, 92, 93, 94, 95, 96, 97
 """Exit codes of the first steps on a host (boot.py), beyond those of programs and shells."""
 
 NOT_EXECUTABLE, NOT_FOUND, OF_SSH = 126, 127, 255
@@ -43,6 +43,10 @@ def fault_of(host: Host, code: int | None, said: str, machine: str = "", agents:
         NOT_EXECUTABLE: f"{who}: may not run a program from ~/.cache/elephan (noexec?): {_last(said)}",
         NOT_FOUND: f"{who}: cannot start the agent: {_last(said)}",
     }
+    if code == NOT_INSTALLED:
+        return InputError(
+            f"{who}: cannot install the agent: {_last(said)}: log in as root, or as a user whom sudo asks no password"
+        )
     if code in steps:
         return (InputError if code in (NO_AGENT, NO_DIGEST) else RunError)(steps[code])
     if code == NO_ROOM:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.iscsi.control import control
-from elephan.iscsi.url import Url
+from elephan.iscsi.url import Url, check_secrets
 from elephan.iscsi.url import portal as address_of
 from elephan.units import scaled
 
@@ -144,6 +144,7 @@ def measure(url: Url, load: Load, wait_for_termination: Callable[[float | None],
     Raises `InputError` for what is wrong, `RunError` for what the target refuses before the first command.
     """
     load.check()
+    check_secrets(url.chap, load.mutual)
     try:
         core = native.iscsi_bench(
             url.address(),

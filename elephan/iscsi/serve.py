@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.iscsi.control import control
-from elephan.iscsi.url import portal
+from elephan.iscsi.url import check_secrets, portal
 from elephan.signals import termination_requested
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ LOGOUT_S = 3
 """Time for initiators to log out when the target ends, s."""
 MEMORY_BYTES = 256 << 20
 """Default memory of a target for its initiators, bytes."""
+CONNECTIONS_MAX = 256
+"""Connections that may be logged in."""
+CONNECTIONS_PER_ADDRESS = CONNECTIONS_MAX // 4
+"""Of them from one address, so that no initiator keeps the others out."""
 COMMAND_WINDOW_MAX = 4096
 """Commands of a session; as of the key `command_window` of workload `iscsi`."""
 NAME = re.compile(r"(iqn\.\d{4}-\d{2}\.[a-z0-9.-]+(:\S*)?|eui\.[0-9A-Fa-f]{16}|naa\.[0-9A-Fa-f]{16,32})")
@@ -41,7 +45,8 @@ def serve(
     chap: tuple[str, str] | None = None,
     mutual: tuple[str, str] | None = None,
     settings: _Settings | None = None,
-    max_connections: int = 256,
+    max_connections: int = CONNECTIONS_MAX,
+    connections_per_address: int = CONNECTIONS_PER_ADDRESS,
     command_window: int = 128,
     memory_bytes: int = MEMORY_BYTES,
     congestion_control: str | None = None,
@@ -52,6 +57,8 @@ def serve(
         raise InputError(f"--name {name}: an iSCSI name is needed, such as iqn.2026-01.example:disk")
     if block_bytes not in (512, 4096):
         raise InputError(f"--block {block_bytes}: 512 or 4096 is needed")
+    if not 1 <= connections_per_address <= max_connections:
+        raise InputError(f"--connections-per-address {connections_per_address}: 1 to {max_connections} is needed")
     if not 1 <= command_window <= COMMAND_WINDOW_MAX:
         raise InputError(f"--command-window {command_window}: 1 to {COMMAND_WINDOW_MAX} is needed")
     own: _Settings = settings or {}
@@ -60,8 +67,7 @@ def serve(
         raise InputError(f"--memory: {memory_bytes} bytes; at least {least} are needed ({-(-least >> 20)}MiB)")
     if len(luns) > 256:
         raise InputError(f"--lun: {len(luns)} of them, at most 256")
-    if mutual is not None and chap is None:
-        raise InputError("--mutual-chap needs --chap: the target shows itself to initiators that showed themselves")
+    check_secrets(chap, mutual)
     whole = [_whole_bytes(lun, read_only, block_bytes) for lun in luns]
     congestion = None if congestion_control is None else control(congestion_control)
     with termination_requested() as wait_for_termination:
@@ -76,6 +82,7 @@ def serve(
                 mutual,
                 own,
                 max_connections,
+                connections_per_address,
                 command_window,
                 memory_bytes,
                 congestion,

@@ -91,3 +91,20 @@ def secret(text: str, option: str = "--chap") -> tuple[str, str]:
     if not name or len(word.encode()) < SECRET_BYTES_MIN:
         raise InputError(f"{option} {text}: a name and a secret of at least {SECRET_BYTES_MIN} bytes are needed")
     return name, word
+
+
+def check_secrets(chap: tuple[str, str] | None, mutual: tuple[str, str] | None) -> None:
+    """Refuse mutual CHAP without CHAP, and one secret for both directions. Raises `InputError`.
+
+    With one secret, a peer that does not know it could answer a challenge by sending the same challenge back and
+    returning the response (RFC 7143, 12.1.3: the same secret must not be used in both directions).
+    """
+    if mutual is None:
+        return
+    if chap is None:
+        raise InputError("--mutual-chap needs --chap: the target shows itself to initiators that showed themselves")
+    if chap[1] == mutual[1]:
+        raise InputError(
+            f"--mutual-chap {mutual[0]}: the secret is the same as that of --chap {chap[0]}; each direction needs a "
+            "secret of its own (RFC 7143, 12.1.3)"
+        )

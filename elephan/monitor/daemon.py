@@ -19,6 +19,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
+from elephan.metrics_endpoint import Endpoint
 from elephan.monitor import journal
 from elephan.monitor.alerts import AlertBook
 from elephan.monitor.child_processes import MEASURE_LIMIT_S, Children, Done
@@ -26,7 +27,6 @@ from elephan.monitor.control import Control, Reply
 from elephan.monitor.instance import socket_path, stem
 from elephan.monitor.metrics import Numbers
 from elephan.monitor.metrics import text as metrics_text
-from elephan.monitor.prometheus import Endpoint
 from elephan.monitor.reflectors import Reflectors
 from elephan.monitor.sampling import Sampler, key_of
 from elephan.monitor.schedule import Job, Schedule

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from elephan.metrics_endpoint import family
 from elephan.monitor.alerts import AlertBook
-from elephan.monitor.prometheus import family
 from elephan.monitor.schedule import Schedule
 from elephan.monitor.watch import PathWatch
 

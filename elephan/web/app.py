@@ -200,7 +200,7 @@ def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub, tests: AskedTests) -
 
     @app.get("/events")
     async def events(request: Request) -> Response:
-        stream = hub.stream()
+        stream = hub.stream(visit_of(request).client)
         try:
             first = await anext(stream)
         except Full:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
@@ -22,6 +23,9 @@ Headers = list[tuple[bytes, bytes]]
 
 BODY_MAX = 16 * 1024
 """Most of a form, bytes: the largest here has some hundred."""
+
+BODY_S = 10.0
+"""Time for a form to arrive, s."""
 
 OPEN = ("/login", "/session", "/static/")
 """Front of those addresses that need no login."""
@@ -153,16 +157,11 @@ class Guard:
         kind = head.get(b"content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
             raise Refused(415, "right is application/x-www-form-urlencoded")
-        body = b""
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Refused(400, "the request ended early")
-            body += message.get("body", b"")
-            if len(body) > BODY_MAX:
-                raise Refused(413, f"at most {BODY_MAX} bytes", [(b"connection", b"close")])
-            if not message.get("more_body"):
-                break
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await _body(receive)
+        except TimeoutError:
+            raise Refused(408, f"the form took longer than {BODY_S:g} s", [(b"connection", b"close")]) from None
         try:
             visit.form = dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=50))
         except ValueError as error:
@@ -203,6 +202,19 @@ def policy(nonce: str) -> str:
         f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
+
+
+async def _body(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "the request ended early")
+        body += message.get("body", b"")
+        if len(body) > BODY_MAX:
+            raise Refused(413, f"at most {BODY_MAX} bytes", [(b"connection", b"close")])
+        if not message.get("more_body"):
+            return bytes(body)
 
 
 def _name_of(host: str) -> str:

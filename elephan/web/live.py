@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from elephan.admission import network_of
 from elephan.backup.reading import BackupReader
 from elephan.errors import ElephanError
 from elephan.monitor.reading import MonitorReader, PathState
@@ -30,6 +31,9 @@ CHECK_S = 60.0
 PAGES_MAX = 64
 """Open pages with news."""
 
+PAGES_PER_ADDRESS = PAGES_MAX // 2
+"""Of them from one address, which may be that of a proxy or of `ssh -L`."""
+
 WAITING_MAX = 4
 """Messages that wait for one page; a slower one misses the oldest, and each message says all that is so."""
 
@@ -50,7 +54,8 @@ class Hub:
         self._backed_up = 0
         """Time of the newest change of a backup."""
         self._call = call
-        self._pages: set[asyncio.Queue[str | None]] = set()
+        self._pages: dict[asyncio.Queue[str | None], str] = {}
+        """Queues with the networks of their clients."""
         self._looking: asyncio.Task[None] | None = None
         self._is_ended = False
         self._notes = 0
@@ -67,12 +72,13 @@ class Hub:
         for page in self._pages:
             _put(page, None)
 
-    async def stream(self) -> AsyncIterator[str]:
-        """Yield the events of one page. Raises `Full`."""
-        if len(self._pages) >= PAGES_MAX:
+    async def stream(self, client: str) -> AsyncIterator[str]:
+        """Yield the events of one page, at the address `client`. Raises `Full`."""
+        network = network_of(client)
+        if len(self._pages) >= PAGES_MAX or list(self._pages.values()).count(network) >= PAGES_PER_ADDRESS:
             raise Full
         page: asyncio.Queue[str | None] = asyncio.Queue(WAITING_MAX)
-        self._pages.add(page)
+        self._pages[page] = network
         try:
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._look())
@@ -88,7 +94,7 @@ class Hub:
                 if message is not None:
                     yield message
         finally:
-            self._pages.discard(page)
+            self._pages.pop(page, None)
 
     async def _look(self) -> None:
         marker, told_s, changed, noted = 0, -NEWS_S, True, self._notes

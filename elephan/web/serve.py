@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import threading
@@ -9,18 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 
 from elephan.errors import InputError, RunError
 from elephan.web.app import Site, application
+from elephan.web.front import KEEP_ALIVE_S, Front
 from elephan.web.listen import Listen
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """TLS 1.2 with forward secrecy and AEAD alone (RFC 9325, 4.2.1); those of TLS 1.3 are all good."""
 
-CONNECTIONS_MAX = 256
-"""Requests at once; more are answered with 503."""
+BACKLOG = 1024
+"""Connections that wait to be accepted."""
 
 LOADED_EARLY = ("elephan.monitor.raw", "elephan.report.metrics", "elephan.report.html")
 
@@ -29,14 +32,26 @@ GRACE_S = 3
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's server, which ends streams before it waits for their connections."""
+    """Uvicorn's server behind `Front`, which ends streams before it waits for their connections."""
 
-    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+    def __init__(self, config: uvicorn.Config, site: Site, front: Front) -> None:
         super().__init__(config)
         self._site = site
+        self._front = front
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn."""
+        await super().startup([])
+        for listener in sockets or []:
+            self._front.begin(listener, self._protocol, self.config.ssl)
+
+    def _protocol(self) -> asyncio.Protocol:
+        kind = cast("Callable[..., asyncio.Protocol]", self.config.http_protocol_class)
+        return kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn."""
+        self._front.end()
         self._site.hub.end()
         await super().shutdown(sockets)
 
@@ -87,22 +102,23 @@ def listening(
     context = tls_context(certificate, key) if certificate is not None and key is not None else None
     site = application(store, listen, tokens, context is not None)
     opened = _socket(listen)
+    front = Front(site.app)
     config = uvicorn.Config(
-        site.app,
-        log_level="warning",
+        front,
+        # Uvicorn warns of each request that is no HTTP: any client could fill the log.
+        log_level="error",
         access_log=False,
         server_header=False,
         # A client could name any address of its own, and so escape the bound on wrong logins.
         proxy_headers=False,
         ws="none",
-        limit_concurrency=CONNECTIONS_MAX,
-        timeout_keep_alive=30,
+        timeout_keep_alive=round(KEEP_ALIVE_S),
         timeout_graceful_shutdown=GRACE_S,
         ssl_context_factory=None if context is None else lambda *_: context,
         lifespan="on",
     )
     scheme = "http" if context is None else "https"
-    return Listening(Server(config, site), opened, f"{scheme}://{listen.in_url}:{opened.getsockname()[1]}/")
+    return Listening(Server(config, site, front), opened, f"{scheme}://{listen.in_url}:{opened.getsockname()[1]}/")
 
 
 def serve(
@@ -126,7 +142,7 @@ def _socket(listen: Listen) -> socket.socket:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((listen.host, listen.port))
         # From here on a browser waits and is not refused: the address is said before the first request is served.
-        opened.listen(CONNECTIONS_MAX)
+        opened.listen(BACKLOG)
     except OSError as error:
         opened.close()
         raise RunError(f"--listen {listen.in_url}:{listen.port}: cannot listen there: {error.strerror}") from error

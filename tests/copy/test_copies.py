@@ -163,7 +163,8 @@ def test_the_same_command_goes_on_after_a_kill(
 
 def test_an_unfinished_copy_is_given_up(hosts: testbed.Hosts, copy: Copy, tmp_path: Path) -> None:
     source, there = tmp_path / "file", hosts.left.home() / "given-up"
-    source.write_bytes(os.urandom(4_000_000))
+    # It takes five seconds, so that a busy machine stops it before its end.
+    source.write_bytes(os.urandom(12_000_000))
     front = started(hosts, source, f"near-left:{there}/", "--rate", "20Mbit/s", "--json")
     assert front.stdout is not None
     for line in front.stdout:

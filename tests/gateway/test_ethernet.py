@@ -181,6 +181,34 @@ def test_counters_are_where_prometheus_looks(namespace: str, file: Path) -> None
         one.close()
 
 
+def test_idle_connections_to_the_counters_take_no_threads_and_keep_nobody_out(namespace: str, file: Path) -> None:
+    subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
+    file.write_text(f'{file.read_text()}[statistics]\nprometheus = "127.0.0.1:0"\n')
+    gateway = Gateway(namespace, file)
+    status = Path(f"/proc/{gateway.process.pid}/status")
+
+    def threads() -> int:
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("Threads:"))
+
+    try:
+        address = next(line for line in gateway.said if line.startswith("statistics at ")).split()[-1]
+        host, port = address.removeprefix("http://").removesuffix("/metrics").split(":")
+        before = threads()
+
+        def attack() -> str:
+            idle = [socket.create_connection((host, int(port)), timeout=PATIENCE_S) for _ in range(200)]
+            with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+                text = str(answer.read().decode())
+            assert threads() == before
+            [one.close() for one in idle]
+            return text
+
+        assert "elephan_gateway_ports" in within(Path("/run/netns") / namespace, attack)
+        assert gateway.end() == 0
+    finally:
+        gateway.process.kill()
+
+
 def test_a_path_that_stalls_pauses_the_san_and_no_frame_is_lost(namespace: str, file: Path, tmp_path: Path) -> None:
     subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
     # An exchange of data frames alone never ends.

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elephan.hosts.boot import INSTALLED
 from elephan.kernel.maps import loaded
 from elephan.path import testbed
 from elephan.path.session import Opened, ends_of, open_path, spec_of
@@ -30,7 +31,11 @@ LIMITED = "limited"
 """A user whom sudo lets run one other program, without a password."""
 BARE = "bare"
 """A user whose shell finds few programs."""
-USERS = {"root": 0, USER: 4242, SUDOER: 4243, LIMITED: 4244, BARE: 4245}
+OPERATOR = "operator"
+"""A user whom sudo lets run the installed agent, without a password."""
+OWNER = "owner"
+"""A user whom sudo lets run the agents in the user's own cache, without a password."""
+USERS = {"root": 0, USER: 4242, SUDOER: 4243, LIMITED: 4244, BARE: 4245, OPERATOR: 4246, OWNER: 4247}
 FEW = ("cat", "chmod", "cut", "head", "id", "mkdir", "mv", "rm", "sha256sum", "uname")
 """Those of `BARE`: what the first steps need."""
 
@@ -40,7 +45,8 @@ THERE = """\
 set -e
 for file in passwd shadow group sudoers; do mount --bind "$1/etc/$file" "/etc/$file"; done
 mount -t tmpfs -o mode=755 elephan /run
-mkdir /run/sshd
+mkdir /run/sshd /run/local /run/work
+mount -t overlay -o lowerdir=/usr/local,upperdir=/run/local,workdir=/run/work elephan /usr/local
 shift
 exec "$@"
 """
@@ -238,6 +244,8 @@ def sshd(
     )
     (own / "etc" / "sudoers").write_text(
         f"{SUDOER} ALL=(root) NOPASSWD: ALL\n{LIMITED} ALL=(root) NOPASSWD: /usr/bin/true\n"
+        f"{OPERATOR} ALL=(root) NOPASSWD: {INSTALLED}\n"
+        f"{OWNER} ALL=(root) NOPASSWD: {own / 'home' / OWNER}/.cache/elephan/*\n"
     )
     (own / "etc" / "sudoers").chmod(0o440)
     few = own / "bin"
@@ -341,6 +349,8 @@ Host *
                 ("sudo-", SUDOER),
                 ("limited-", LIMITED),
                 ("bare-", BARE),
+                ("operator-", OPERATOR),
+                ("owner-", OWNER),
             )
         )
     )

@@ -207,6 +207,10 @@ def test_a_file_without_a_block_is_refused_and_what_is_behind_the_last_one_is_sa
         (["target", "--lun", "/"], ["--lun /", "a file or block device"]),
         (["target", "--lun", "/dev/null"], ["--lun /dev/null", "a file or block device"]),
         (["target", "--lun", __file__, "--chap", f"host={__file__}", "--mutual-chap", "disk"], ["--mutual-chap disk"]),
+        (
+            ["target", "--lun", __file__, "--chap", f"host={__file__}", "--mutual-chap", f"disk={__file__}"],
+            ["--mutual-chap disk", "--chap host", "the same", "RFC 7143, 12.1.3"],
+        ),
         (["target", "--lun", __file__, "--name", "disk"], ["--name disk", "iqn."]),
         (["target", "--lun", __file__, "--command-window", "5000"], ["--command-window 5000", "1 to 4096"]),
         (["target", "--lun", __file__, "--block", "1000"], ["--block 1000", "512 or 4096"]),

@@ -10,9 +10,10 @@ from tests.tidy.test_circles import Module, circle_through
 from tests.tidy.test_tidy import ROOT
 
 PACKAGES = (
-    "errors printable renamed units writability core signals network_namespace run_lock process_lock run_spec "
-    "blocktrace disks record_upgrade record congestion_control scenario store report kernel path hosts backends sweep "
-    "api loss_response parity iscsi gateway fc line measure diagnose advise copy backup monitor web compare papers cli"
+    "errors printable renamed units writability core signals network_namespace run_lock process_lock admission "
+    "metrics_endpoint run_spec blocktrace disks record_upgrade record congestion_control scenario store report kernel "
+    "path hosts backends sweep api loss_response parity iscsi gateway fc line measure diagnose advise copy backup "
+    "monitor web compare papers cli"
 ).split()
 """In order: a package, or a module beside the packages, imports only from those before it (ARCHITECTURE.md)."""
 

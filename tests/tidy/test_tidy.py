@@ -13,13 +13,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CRATES = (
-    "units congestion bpf link tcp udt wire line-test path-test diagnosis change-detection copy storage sim te spec "
-    "experiment kernel storage-net line-net path-net quic copy-net agent python"
+    "units admission congestion bpf link tcp udt wire line-test path-test diagnosis change-detection copy storage sim "
+    "te spec experiment kernel storage-net line-net path-net quic copy-net agent python"
 ).split()
 """In order: a crate depends only on crates before it (ARCHITECTURE.md)."""
 
 CORES = (
-    "units congestion link tcp udt wire line-test path-test diagnosis change-detection copy storage sim te spec"
+    "units admission congestion link tcp udt wire line-test path-test diagnosis change-detection copy storage sim te "
+    "spec"
 ).split()
 """Crates without I/O: time is an argument, inputs are handle_*, outputs are poll_*."""
 

@@ -3,7 +3,8 @@
 use crate::error::{AgentError, Kind};
 use crate::output::Output;
 use copy::{EndSpec, Event, Steering};
-use copy_net::{forget, run_end, scan, verify, Control, CopyError, ErrorKind, ScanSpec, VerifySpec};
+use copy_net::{forget, removals, run_end, scan, verify};
+use copy_net::{Control, CopyError, ErrorKind, RemovalsSpec, ScanSpec, VerifySpec};
 use serde::Deserialize;
 use serde_json::{json, Value};
 use std::sync::atomic::AtomicBool;
@@ -37,6 +38,13 @@ pub struct Verify {
 pub struct Scan {
     #[serde(flatten)]
     spec: ScanSpec,
+}
+
+/// Keys of the request `removals`.
+#[derive(Deserialize)]
+pub struct ListRemovals {
+    #[serde(flatten)]
+    spec: RemovalsSpec,
 }
 
 /// Keys of the request `forget`.
@@ -108,6 +116,16 @@ impl Scan {
     /// See `copy_net::scan`.
     pub fn execute(&self, stop: &AtomicBool) -> Result<Value, AgentError> {
         scan(&self.spec, stop).map(|found| json!(found)).map_err(error)
+    }
+}
+
+impl ListRemovals {
+    /// Lists what a copy to this host would remove, until `stop`.
+    ///
+    /// # Errors
+    /// See `copy_net::removals`.
+    pub fn execute(&self, stop: &AtomicBool) -> Result<Value, AgentError> {
+        removals(&self.spec, stop).map(|found| json!(found)).map_err(error)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::changes::Hold;
 use crate::check::{self, Check};
-use crate::copy::{Copy, Forget, Scan, Steer, Verify};
+use crate::copy::{Copy, Forget, ListRemovals, Scan, Steer, Verify};
 use crate::error::{AgentError, Kind, WRONG};
 use crate::files::Files;
 use crate::hex;
@@ -178,6 +178,10 @@ impl Session {
             },
             "scan" if self.greeted && self.run.is_none() => match request.keys::<Scan>() {
                 Ok(scan) => return self.start(id, move |_, stop| scan.execute(stop)),
+                Err(error) => Err(error),
+            },
+            "removals" if self.greeted && self.run.is_none() => match request.keys::<ListRemovals>() {
+                Ok(list) => return self.start(id, move |_, stop| list.execute(stop)),
                 Err(error) => Err(error),
             },
             "forget" if self.greeted && self.run.is_none() => match request.keys::<Forget>() {

@@ -27,6 +27,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
     let (events, told_events) = channel();
     let session = Session::new(events);
     let meeting = Meeting { spec, control, session: &session, token };
+    let mut removals = vec![];
     let (root, manifest) = match spec.role {
         Role::Send => {
             let tree = SourceTree::open(&spec.sources, &spec.options)?.of_copy(&spec.copy);
@@ -44,6 +45,9 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
             let user = OnceLock::new();
             let open = |greeting: &Greeting| {
                 let name = spec.destination.as_deref().unwrap_or_default();
+                if spec.options.mirror {
+                    crate::own_sources::check(&spec.sources, name)?;
+                }
                 let destination = Destination::open(name, greeting.shape, &spec.options, &spec.copy)?;
                 let receiver = Receiver::new(&session, spec, place.get_or_init(|| destination), greeting.shape)?;
                 let resumed = receiver.resumed_bytes();
@@ -51,7 +55,10 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
             };
             meeting.run(&user, None, open, &told_events, told)?;
             let closed = match user.into_inner() {
-                Some(receiver) => receiver.close(session.is_done())?,
+                Some(receiver) => {
+                    removals = receiver.take_removals();
+                    receiver.close(session.is_done())?
+                }
                 None => Default::default(),
             };
             if let (true, Some(destination)) = (session.is_done(), place.into_inner()) {
@@ -76,6 +83,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
         faults,
         faults_more,
         removed: counters.removed.load(Relaxed),
+        removals,
         seconds: (path_net::monotonic_ns() - begin_ns) as f64 / 1e9,
         cpu_s: counters.cpu_ns.load(Relaxed) as f64 / 1e9,
         manifest,

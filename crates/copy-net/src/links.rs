@@ -1,9 +1,10 @@
 //! Connections of a session: made or taken, shown to have the token, and handed to those who use them.
 
 use crate::error::{CopyError, ErrorKind};
+use crate::handshakes::{Handshake, Handshakes, HANDSHAKE};
 use crate::session::{lock, wait, CpuCount, Session, GLANCE};
 use crate::transport::{Connection, Dialer, Incoming, Listener};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -14,15 +15,11 @@ use std::time::Duration;
 
 /// Token, kind, session, stream: the first bytes of a connection.
 const GREETING_BYTES: usize = 32 + 1 + 8 + 4;
-/// Connections without the token that end the copy.
-const WRONG_MAX: u32 = 5;
-/// Handshakes at once, of one address and of all; more are closed, so that strangers who say nothing cost little. The
-/// other end opens all of its streams at once, and a stranger elsewhere leaves it room.
-const HANDSHAKES_MAX: (u32, u32) = (STREAMS_MAX + 1, 2 * STREAMS_MAX);
+/// The answer to the first bytes of a connection for messages, and to a wrong token.
+const ACCEPTED: u8 = 1;
+const REFUSED: u8 = 0;
 /// Data streams of one copy (`EndSpec::streams`).
 pub(crate) const STREAMS_MAX: u32 = 256;
-/// Time for one handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Between attempts to make a stream: doubled up to the second.
 const RETRY_MS: (u64, u64) = (100, 2000);
 
@@ -41,12 +38,14 @@ struct Greeting {
 }
 
 impl Greeting {
-    fn send(self, token: &[u8; 32], writer: &mut dyn Write) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(GREETING_BYTES);
+    /// Sends it, with the first bytes after it.
+    fn send(self, token: &[u8; 32], first: &[u8], writer: &mut dyn Write) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(GREETING_BYTES + first.len());
         bytes.extend_from_slice(token);
         bytes.push(u8::from(self.is_data));
         bytes.extend_from_slice(&self.session.to_be_bytes());
         bytes.extend_from_slice(&self.stream.to_be_bytes());
+        bytes.extend_from_slice(first);
         writer.write_all(&bytes)?;
         writer.flush()
     }
@@ -84,9 +83,7 @@ pub(crate) struct Links {
     has_control: Mutex<bool>,
     /// Numbers of data streams that came: each is used once.
     came: Mutex<BTreeSet<u32>>,
-    wrong: AtomicU32,
-    /// By address, as far as there are any.
-    handshakes: Mutex<BTreeMap<IpAddr, u32>>,
+    handshakes: Handshakes,
     /// Streams that could not be made, in a row.
     failures: AtomicU32,
     changed: (Mutex<()>, Condvar),
@@ -103,8 +100,7 @@ impl Links {
             session: AtomicU64::new(0),
             has_control: Mutex::new(false),
             came: Mutex::new(BTreeSet::new()),
-            wrong: AtomicU32::new(0),
-            handshakes: Mutex::new(BTreeMap::new()),
+            handshakes: Handshakes::new(),
             failures: AtomicU32::new(0),
             changed: (Mutex::new(()), Condvar::new()),
         }
@@ -116,16 +112,12 @@ impl Links {
         self.changed.1.notify_all();
     }
 
-    fn wrong(&self, session: &Session) {
-        if self.wrong.fetch_add(1, Relaxed) + 1 >= WRONG_MAX {
-            session.fail(CopyError {
-                kind: ErrorKind::Token,
-                text: format!("{WRONG_MAX} connections without the token of this copy: it ends"),
-            });
-        }
+    /// Connections without the token that were refused.
+    pub fn refused(&self) -> u64 {
+        self.handshakes.refused()
     }
 
-    /// Takes connections until the copy is over.
+    /// Takes connections until the copy is over, and then closes those in a handshake.
     pub fn accept<'scope, 'env: 'scope, U: StreamUser + Send>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -134,7 +126,23 @@ impl Links {
         user: &'env OnceLock<U>,
         control: SyncSender<Connection>,
     ) {
+        self.accept_all(scope, session, listener, user, &control);
+        self.handshakes.close();
+    }
+
+    fn accept_all<'scope, 'env: 'scope, U: StreamUser + Send>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        session: &'env Session,
+        listener: &'env dyn Listener,
+        user: &'env OnceLock<U>,
+        control: &SyncSender<Connection>,
+    ) {
         while !session.is_over() {
+            self.handshakes.handle_timeout();
+            if !self.handshakes.has_room() {
+                continue;
+            }
             let incoming = match listener.next(GLANCE) {
                 Ok(Some(incoming)) => incoming,
                 Ok(None) => continue,
@@ -144,20 +152,19 @@ impl Links {
                     return;
                 }
             };
-            // Dropped, and so closed, without a word.
-            if self.peer.is_some_and(|peer| peer != incoming.peer()) || self.alive.load(Relaxed) > STREAMS_MAX {
+            // Dropped, and so closed, without an answer.
+            if self.peer.is_some_and(|peer| peer != incoming.peer()) {
+                self.handshakes.count_refused();
                 continue;
             }
-            let peer = incoming.peer();
-            if !self.begin_handshake(peer) {
+            if self.alive.load(Relaxed) > STREAMS_MAX {
                 continue;
             }
+            let handshake = self.handshakes.begin(incoming.peer(), incoming.handle());
             let control = control.clone();
-            scope.spawn(move || {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
                 let _cpu = CpuCount(session);
-                let greeted = self.greeted(session, incoming);
-                self.end_handshake(peer);
-                match greeted {
+                match self.greeted(session, incoming, handshake) {
                     Some((greeting, connection)) if greeting.is_data => match self.met(session, user) {
                         Some(user) => self.run(session, user, greeting.stream, connection),
                         // The copy is over.
@@ -169,6 +176,10 @@ impl Links {
                     None => {}
                 }
             });
+            // Out of threads or memory: the connection is closed, and the other end makes another.
+            if thread.is_err() {
+                session.wait_over(GLANCE);
+            }
         }
     }
 
@@ -180,44 +191,23 @@ impl Links {
         user.get()
     }
 
-    /// False: there are too many.
-    fn begin_handshake(&self, peer: IpAddr) -> bool {
-        let mut handshakes = lock(&self.handshakes);
-        let (own, all) = (handshakes.get(&peer).copied().unwrap_or(0), handshakes.values().sum::<u32>());
-        let has_room = own < HANDSHAKES_MAX.0 && all < HANDSHAKES_MAX.1;
-        if has_room {
-            handshakes.insert(peer, own + 1);
+    /// Handshake and greeting of an incoming connection. The failure of a handshake is never an error of the copy: any
+    /// host that reaches the port can cause it.
+    fn greeted(
+        &self,
+        session: &Session,
+        incoming: Box<dyn Incoming>,
+        handshake: Handshake<'_>,
+    ) -> Option<(Greeting, Connection)> {
+        let greeted = self.greet(incoming, &handshake);
+        if let Err(is_stranger) = greeted {
+            // A connection that its peer closed may be the other end's, which needs it no more.
+            if !session.is_over() && (is_stranger || !handshake.is_pending()) {
+                self.handshakes.count_refused();
+            }
         }
-        has_room
-    }
-
-    fn end_handshake(&self, peer: IpAddr) {
-        let mut handshakes = lock(&self.handshakes);
-        match handshakes.get_mut(&peer) {
-            Some(own) if *own > 1 => *own -= 1,
-            _ => drop(handshakes.remove(&peer)),
-        }
-    }
-
-    /// Handshake and greeting of a connection that came in.
-    fn greeted(&self, session: &Session, incoming: Box<dyn Incoming>) -> Option<(Greeting, Connection)> {
-        let accepted = incoming.accept(HANDSHAKE);
-        if matches!(&accepted, Err(error) if error.kind() == io::ErrorKind::InvalidData) {
-            self.wrong(session);
-        }
-        let mut connection = accepted.ok()?;
-        let deadline = Deadline::new(session, &connection);
-        let greeting = std::thread::scope(|scope| {
-            scope.spawn(|| deadline.watch());
-            let greeting = Greeting::receive(&self.token, &mut connection.reader);
-            deadline.met();
-            greeting
-        });
-        let Some(greeting) = greeting.ok()? else {
-            connection.handle.close();
-            self.wrong(session);
-            return None;
-        };
+        let greeted = greeted.ok();
+        let (greeting, mut connection) = greeted?;
         let is_right = if greeting.is_data {
             // A second stream of the same number would take the place of the first, which nobody could close any more.
             *lock(&self.has_control)
@@ -237,7 +227,26 @@ impl Links {
             return None;
         }
         connection.handle.trust();
+        if !greeting.is_data {
+            // A connection that is lost by now fails at its first message.
+            let _ = connection.writer.write_all(&[ACCEPTED]).and_then(|()| connection.writer.flush());
+        }
         Some((greeting, connection))
+    }
+
+    /// The handshake of TLS or QUIC, and the token. An error: it failed, or another connection took its place; true if
+    /// the peer is certainly not the other end.
+    fn greet(&self, incoming: Box<dyn Incoming>, handshake: &Handshake<'_>) -> Result<(Greeting, Connection), bool> {
+        let accepted = incoming.accept(Duration::from_nanos(HANDSHAKE.0));
+        let mut connection = accepted.map_err(|error| error.kind() == io::ErrorKind::InvalidData)?;
+        if let Some(greeting) = Greeting::receive(&self.token, &mut connection.reader).map_err(|_| false)? {
+            return if handshake.authenticate() { Ok((greeting, connection)) } else { Err(false) };
+        }
+        handshake.refuse();
+        // The peer closes once it has read the answer; closed earlier, TCP would reset and lose it.
+        let _ = connection.writer.write_all(&[REFUSED]).and_then(|()| connection.writer.flush());
+        while matches!(connection.reader.read(&mut [0; 4096]), Ok(1..)) {}
+        Err(true)
     }
 
     fn run(&self, session: &Session, user: &dyn StreamUser, id: u32, connection: Connection) {
@@ -248,15 +257,44 @@ impl Links {
         self.changed.1.notify_all();
     }
 
-    /// Makes the connection for messages.
+    /// Makes the connection for messages; `first` follows the greeting. None: the other end refuses the token.
     ///
     /// # Errors
-    /// Network, or another certificate.
-    pub fn connect_control(&self, dialer: &dyn Dialer, session_id: u64, time: Duration) -> io::Result<Connection> {
+    /// `InvalidData`: another certificate. Others: network, or the other end closed the connection before it had read
+    /// the token, since too many strangers connect to its port.
+    pub fn connect_control(
+        &self,
+        session: &Session,
+        dialer: &dyn Dialer,
+        session_id: u64,
+        first: &[u8],
+        time: Duration,
+    ) -> io::Result<Option<Connection>> {
+        let end_ns = path_net::monotonic_ns() + time.as_nanos() as u64;
         self.session.store(session_id, Relaxed);
         let mut connection = dialer.connect(time)?;
-        Greeting { is_data: false, session: session_id, stream: 0 }.send(&self.token, &mut connection.writer)?;
-        Ok(connection)
+        let greeting = Greeting { is_data: false, session: session_id, stream: 0 };
+        let deadline = Deadline { session, handle: connection.handle.clone(), end_ns, met: Default::default() };
+        let mut answer = [REFUSED];
+        let answered = std::thread::scope(|scope| {
+            scope.spawn(|| deadline.watch());
+            let answered = greeting
+                .send(&self.token, first, &mut connection.writer)
+                .and_then(|()| connection.reader.read_exact(&mut answer));
+            deadline.met();
+            answered
+        });
+        answered.map_err(|error| {
+            io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                format!("the other end closed the connection before it had read the token: {error}"),
+            )
+        })?;
+        if answer[0] != ACCEPTED {
+            connection.handle.close();
+            return Ok(None);
+        }
+        Ok(Some(connection))
     }
 
     /// Keeps as many streams open as are wanted, until the copy is over.
@@ -308,35 +346,31 @@ impl Links {
     }
 
     fn dial(&self, dialer: &dyn Dialer, id: u32) -> io::Result<Connection> {
-        let mut connection = dialer.connect(HANDSHAKE)?;
+        let mut connection = dialer.connect(Duration::from_nanos(HANDSHAKE.0))?;
         let session = self.session.load(Relaxed);
-        Greeting { is_data: true, session, stream: id }.send(&self.token, &mut connection.writer)?;
+        Greeting { is_data: true, session, stream: id }.send(&self.token, &[], &mut connection.writer)?;
         Ok(connection)
     }
 }
 
-/// Closes a connection that does not greet in time, or when the copy is over.
+/// Closes a connection whose peer does not answer in time, or when the copy is over.
 struct Deadline<'a> {
     session: &'a Session,
     handle: std::sync::Arc<dyn crate::transport::Handle>,
+    end_ns: u64,
     met: (Mutex<bool>, Condvar),
 }
 
-impl<'a> Deadline<'a> {
-    fn new(session: &'a Session, connection: &Connection) -> Deadline<'a> {
-        Deadline { session, handle: connection.handle.clone(), met: (Mutex::new(false), Condvar::new()) }
-    }
-
+impl Deadline<'_> {
     fn met(&self) {
         *lock(&self.met.0) = true;
         self.met.1.notify_all();
     }
 
     fn watch(&self) {
-        let end_ns = path_net::monotonic_ns() + HANDSHAKE.as_nanos() as u64;
         let mut met = lock(&self.met.0);
         while !*met {
-            if self.session.is_over() || path_net::monotonic_ns() > end_ns {
+            if self.session.is_over() || path_net::monotonic_ns() > self.end_ns {
                 self.handle.close();
                 return;
             }

@@ -91,6 +91,9 @@ impl Meeting<'_> {
         while let Ok(event) = told_events.try_recv() {
             told(event);
         }
+        if links.refused() > 0 {
+            told(Event::Refused { connections: links.refused() });
+        }
         Ok(())
     }
 
@@ -120,7 +123,7 @@ impl Meeting<'_> {
                     }
                 }
             }
-            Door::Connect(dialer) => match self.connect(links, &**dialer)? {
+            Door::Connect(dialer) => match self.connect(links, &**dialer, shape)? {
                 Some(connection) => connection,
                 None => return Ok(()),
             },
@@ -156,8 +159,18 @@ impl Meeting<'_> {
         Ok(())
     }
 
-    /// Makes the connection for messages; the other end may not listen yet. None: the copy is over.
-    fn connect(&self, links: &Links, dialer: &dyn Dialer) -> Result<Option<Connection>, CopyError> {
+    /// Makes the connection for messages; the other end may not listen yet. A sender's greeting is in its first bytes.
+    /// None: the copy is over.
+    fn connect(
+        &self,
+        links: &Links,
+        dialer: &dyn Dialer,
+        shape: Option<SourcesShape>,
+    ) -> Result<Option<Connection>, CopyError> {
+        let mut first = vec![];
+        if self.spec.role == Role::Send {
+            self.hello(shape, 0).encode(&mut first);
+        }
         let mut id = [0; 8];
         rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty())
             .map_err(|error| CopyError { kind: ErrorKind::Io, text: format!("random numbers: {error}") })?;
@@ -165,15 +178,19 @@ impl Meeting<'_> {
         loop {
             let left_ns = end_ns.saturating_sub(path_net::monotonic_ns());
             let time = Duration::from_nanos(left_ns.max(1_000_000));
-            let error = match links.connect_control(dialer, u64::from_be_bytes(id), time) {
-                Ok(connection) => return Ok(Some(connection)),
+            let place =
+                format!("{} port {}", self.spec.peer.map_or("-".into(), |peer| peer.to_string()), self.spec.port);
+            let error = match links.connect_control(self.session, dialer, u64::from_be_bytes(id), &first, time) {
+                Ok(Some(connection)) => return Ok(Some(connection)),
+                Ok(None) => {
+                    let text = format!("{place}: the other end refuses the token: it runs another copy");
+                    return Err(CopyError { kind: ErrorKind::Token, text });
+                }
                 Err(error) => error,
             };
             if self.session.is_over() {
                 return Ok(None);
             }
-            let place =
-                format!("{} port {}", self.spec.peer.map_or("-".into(), |peer| peer.to_string()), self.spec.port);
             let text = format!("{place}: {error}");
             match error.kind() {
                 io::ErrorKind::InvalidData => return Err(CopyError { kind: ErrorKind::Protocol, text }),
@@ -184,25 +201,34 @@ impl Meeting<'_> {
         }
     }
 
-    /// Exchanges greetings: the sender's first, so that the receiver can open its destination before it answers.
+    fn options(&self) -> String {
+        serde_json::to_string(&self.spec.options).unwrap_or_default()
+    }
+
+    fn hello(&self, shape: Option<SourcesShape>, resumed_bytes: u64) -> Message {
+        Message::Hello {
+            protocol: PROTOCOL,
+            copy: self.spec.copy.clone(),
+            is_sender: self.spec.role == Role::Send,
+            options: self.options(),
+            shape,
+            resumed_bytes,
+        }
+    }
+
+    /// Exchanges greetings: the sender's first, so that the receiver can open its destination before it answers. A
+    /// sender that connected has sent its own.
     fn greet<U>(
         &self,
         connection: &mut Connection,
         shape: Option<SourcesShape>,
         open: impl FnOnce(&Greeting) -> Result<(U, u64), CopyError>,
     ) -> Result<(U, u64), CopyError> {
-        let options = serde_json::to_string(&self.spec.options).unwrap_or_default();
-        let is_sender = self.spec.role == Role::Send;
-        let hello = |resumed_bytes| Message::Hello {
-            protocol: PROTOCOL,
-            copy: self.spec.copy.clone(),
-            is_sender,
-            options: options.clone(),
-            shape,
-            resumed_bytes,
-        };
-        if is_sender {
-            say(connection, &hello(0))?;
+        let options = self.options();
+        if self.spec.role == Role::Send {
+            if self.spec.side == Side::Listen {
+                say(connection, &self.hello(shape, 0))?;
+            }
             let greeting = self.hear(connection, &options)?;
             let (work, _) = open(&greeting)?;
             return Ok((work, greeting.resumed));
@@ -210,7 +236,7 @@ impl Meeting<'_> {
         let greeting = self.hear(connection, &options)?;
         match open(&greeting) {
             Ok((work, resumed)) => {
-                say(connection, &hello(resumed))?;
+                say(connection, &self.hello(shape, resumed))?;
                 Ok((work, resumed))
             }
             Err(error) => {
@@ -283,7 +309,10 @@ impl Meeting<'_> {
             if !has_met.load(Relaxed) {
                 // The other end may take its time to open what it was given, once it has connected.
                 if now_ns - begin_ns > connect_ns + silence_ns || self.nobody_came(now_ns - begin_ns > connect_ns) {
-                    let text = format!("the other end did not come within {} s", self.spec.connect_s);
+                    let mut text = format!("the other end did not come within {} s", self.spec.connect_s);
+                    if links.refused() > 0 {
+                        text += &format!("; {} connections without the token were refused", links.refused());
+                    }
                     self.session.fail(CopyError { kind: ErrorKind::Peer, text });
                 }
                 continue;

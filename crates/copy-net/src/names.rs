@@ -1,6 +1,6 @@
 //! Names of entries as text, and faults about them.
 
-use crate::error::{CopyError, ErrorKind};
+use crate::error::{CopyError, EntryFault, ErrorKind};
 use copy::{Entry, FaultKind, FileFault};
 use std::io;
 
@@ -32,6 +32,11 @@ pub(crate) fn io_error(destination: &str, error: &io::Error) -> CopyError {
 }
 
 /// The fault of an entry that cannot be made.
-pub(crate) fn unwritable(entry: &Entry, error: &io::Error) -> FileFault {
-    fault(&entry.path, FaultKind::Unwritable, words(error))
+pub(crate) fn unwritable(entry: &Entry, error: &io::Error) -> EntryFault {
+    unwritable_path(&entry.path, error)
+}
+
+/// The fault of a path of the destination that cannot be changed.
+pub(crate) fn unwritable_path(path: &[Vec<u8>], error: &io::Error) -> EntryFault {
+    EntryFault { os_error: error.raw_os_error(), ..fault(path, FaultKind::Unwritable, words(error)).into() }
 }

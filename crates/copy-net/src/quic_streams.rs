@@ -159,6 +159,10 @@ impl Incoming for QuicIncoming {
         self.stream.handle().peer().ip().to_canonical()
     }
 
+    fn handle(&self) -> Arc<dyn Handle> {
+        Arc::new(self.stream.handle())
+    }
+
     fn accept(self: Box<Self>, _wait: Duration) -> io::Result<Connection> {
         Ok(connection(self.stream))
     }
@@ -194,6 +198,10 @@ fn connection(stream: QuicStream) -> Connection {
 impl Handle for QuicHandle {
     fn close(&self) {
         self.shutdown();
+    }
+
+    fn abort(&self) {
+        QuicHandle::abort(self);
     }
 
     fn is_open(&self) -> bool {

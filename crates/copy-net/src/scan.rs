@@ -1,6 +1,7 @@
 //! Sources of a copy, counted: nothing is read but metadata.
 
 use crate::error::{CopyError, ErrorKind};
+use crate::removals::SourcePaths;
 use crate::source::SourceTree;
 use copy::{CopyOptions, EntryKind, FileFault};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ pub struct ScanSpec {
     /// As `EndSpec::options`.
     #[serde(default)]
     pub options: CopyOptions,
+    /// The answer has the paths, for [`crate::removals()`].
+    #[serde(default)]
+    pub paths: bool,
 }
 
 /// Numbers of entries, files and bytes.
@@ -33,6 +37,9 @@ pub struct Scanned {
     pub faults: Vec<FileFault>,
     /// Those beyond the first 10,000, which alone are listed.
     pub faults_more: u64,
+    /// Hashes of the paths, if they were requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<SourcePaths>,
 }
 
 /// Counts what the sources have, until `stop`.
@@ -40,14 +47,18 @@ pub struct Scanned {
 /// # Errors
 /// `Input`: a source is not there. `Stopped`.
 pub fn scan(spec: &ScanSpec, stop: &AtomicBool) -> Result<Scanned, CopyError> {
-    let mut found = Scanned::default();
-    for entry in SourceTree::open(&spec.sources, &spec.options)? {
+    let mut found = Scanned { paths: spec.paths.then(SourcePaths::default), ..Scanned::default() };
+    let mut tree = SourceTree::open(&spec.sources, &spec.options)?;
+    while let Some(entry) = tree.next() {
         if stop.load(Ordering::Relaxed) {
             return Err(CopyError { kind: ErrorKind::Stopped, text: "stopped".into() });
         }
         match entry {
             Ok((_, entry)) => {
                 found.entries += 1;
+                if let Some(paths) = &mut found.paths {
+                    paths.add(&entry, tree.content_left_out());
+                }
                 if let EntryKind::File { size, .. } = entry.kind {
                     found.files += 1;
                     found.bytes += size;

@@ -3,7 +3,7 @@
 use crate::error::{CopyError, ErrorKind};
 use crate::tcp_end::{set_option, TcpEnd};
 use crate::tls::TlsKeys;
-use crate::transport::{Connection, Dialer, Incoming, Listener};
+use crate::transport::{Connection, Dialer, Handle, Incoming, Listener};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
@@ -19,6 +19,11 @@ const SLICE: Duration = Duration::from_millis(100);
 /// Bytes of a stream that wait in the kernel to be sent, at most (TCP_NOTSENT_LOWAT). Without it a slow stream takes
 /// megabytes that faster ones would have sent, and counts them as sent.
 const UNSENT_BYTES: u32 = 512 << 10;
+
+/// Connections that wait to be accepted: beside the other end's own, strangers' that come at once.
+const BACKLOG: i32 = 1024;
+/// Pause after a connection that could not be accepted for lack of descriptors or memory: it stays in the backlog.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Settings of each socket; absent: the host's.
 #[derive(Clone, Debug, Default)]
@@ -151,7 +156,7 @@ fn listen(address: SocketAddr, settings: &TcpSettings) -> io::Result<TcpListener
     settings.apply(&socket)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     net::bind(&socket, &address)?;
-    net::listen(&socket, 128)?;
+    net::listen(&socket, BACKLOG)?;
     Ok(TcpListener::from(socket))
 }
 
@@ -186,7 +191,11 @@ impl Listener for TcpPort {
                 keys: self.keys.clone(),
                 over: self.over.clone(),
             }))),
-            // The peer has gone again, or this process has too many descriptors for now (accept(2)).
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) => {
+                let _ = rustix::thread::nanosleep(&PAUSE);
+                Ok(None)
+            }
+            // The peer has gone again (accept(2)).
             Err(error) if error.raw_os_error() != Some(libc::EBADF) => Ok(None),
             Err(error) => Err(error),
         }
@@ -203,6 +212,10 @@ struct TcpIncoming {
 impl Incoming for TcpIncoming {
     fn peer(&self) -> IpAddr {
         self.peer
+    }
+
+    fn handle(&self) -> Arc<dyn Handle> {
+        Arc::new(self.end.clone())
     }
 
     fn accept(self: Box<Self>, wait: Duration) -> io::Result<Connection> {

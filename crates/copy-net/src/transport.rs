@@ -19,6 +19,10 @@ pub struct Connection {
 pub trait Handle: Send + Sync {
     /// Ends it at once: blocked calls of both halves return soon, with an error or the end. More than once is allowed.
     fn close(&self);
+    /// The same for a peer that has not shown the token: the transport keeps nothing of the connection.
+    fn abort(&self) {
+        self.close();
+    }
     /// The other end has shown the token: from now on it may send as much as the transport takes.
     fn trust(&self) {}
     /// False: the other end has closed it or it is lost. A sender that has nothing to write does not learn it
@@ -45,10 +49,12 @@ pub struct StreamFacts {
 pub trait Incoming: Send {
     /// Address of the other end.
     fn peer(&self) -> IpAddr;
+    /// Closes it from another thread, during the handshake too.
+    fn handle(&self) -> Arc<dyn Handle>;
     /// Handshake, within `wait`.
     ///
     /// # Errors
-    /// `InvalidData`: the peer does not speak TLS as it should, which counts like a wrong token. Others: network.
+    /// `InvalidData`: the peer does not speak TLS as it should. Others: it is late, has closed, or the network failed.
     fn accept(self: Box<Self>, wait: Duration) -> io::Result<Connection>;
 }
 

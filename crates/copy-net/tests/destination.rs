@@ -156,10 +156,15 @@ fn mirror_removes_what_the_sources_do_not_have_but_not_what_is_excluded() {
     fs::write(to.join("tree/sub/old/file"), "x").unwrap();
     fs::write(to.join("other"), "not of the sources' folders").unwrap();
     symlink("/etc", to.join("tree/link")).unwrap();
-    let options = CopyOptions { mirror: true, exclude: vec!["*.log".into()], ..CopyOptions::default() };
+    let mut options = CopyOptions { mirror: true, exclude: vec!["*.log".into()], ..CopyOptions::default() };
+    let before = listing(&to);
+    let refused = copy(&[folder.text("from/tree")], &folder.text("to"), &options).unwrap();
+    assert_eq!((refused.closed.removed, refused.closed.faults.len()), (0, 2), "7 entries are more than 4");
+    assert!(before.keys().all(|path| listing(&to).contains_key(path)));
+    options.max_removals = Some(7);
     let outcome = copy(&[folder.text("from/tree")], &folder.text("to"), &options).unwrap();
     assert_eq!((outcome.faults.len(), &outcome.closed.faults), (0, &vec![]));
-    assert_eq!(outcome.closed.removed, 5, "gone, deep, file; old/file; link");
+    assert_eq!(outcome.closed.removed, 7, "name, deep; gone, deep, file; old/file; link");
     let rows: Vec<_> = listing(&to).into_keys().map(|path| String::from_utf8(path).unwrap()).collect();
     assert_eq!(
         rows,

@@ -74,6 +74,9 @@ impl Real {
     fn peer(&self) -> Peer {
         let is_sender = self.spec.role == copy::Role::Receive;
         let mut peer = Peer(self.connection(false, 0));
+        let mut accepted = [0];
+        peer.0.read_exact(&mut accepted).unwrap();
+        assert_eq!(accepted, [1]);
         let hello = Message::Hello {
             protocol: PROTOCOL,
             copy: self.spec.copy.clone(),
@@ -148,7 +151,7 @@ fn entry(path: &[&str], kind: EntryKind) -> WireEntry {
     let identity = Identity { size, ..Identity::default() };
     let (modified, xattrs) = (Stamp::default(), vec![]);
     let entry = Entry { path, kind, mode: 0o755, uid: 0, gid: 0, modified, xattrs, identity };
-    WireEntry { entry, first: None }
+    WireEntry { entry, first: None, content_left_out: false }
 }
 
 fn file(path: &[&str], size: u64) -> WireEntry {
@@ -307,7 +310,7 @@ fn a_mirror_removes_deep_folders() {
     let folder = Folder::new("hostile-deep");
     fs::create_dir(folder.join("from")).unwrap();
     fs::create_dir_all(folder.join("to").join("d/".repeat(1500))).unwrap();
-    let options = CopyOptions { mirror: true, ..CopyOptions::default() };
+    let options = CopyOptions { mirror: true, max_removals: Some(1500), ..CopyOptions::default() };
     let ended = Pair::new(&[&folder.text("from/")], &folder.join("to"), options).run();
     assert_eq!(ended.receive.unwrap().removed, 1500);
     assert!(!folder.join("to/d").exists());

@@ -7,8 +7,6 @@ use crate::relay::Faults;
 use copy::{CopyOptions, Event, FaultKind, Steering, TransportSpec};
 use copy_net::ErrorKind;
 use std::fs;
-use std::io::Write;
-use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -203,31 +201,5 @@ fn a_path_that_is_silent_ends_the_copy_and_stop_ends_it_at_once() {
         faults.is_held.store(false, Relaxed);
         let expected = if stops { ErrorKind::Stopped } else { ErrorKind::Peer };
         assert_eq!([ended.send.unwrap_err().kind, ended.receive.unwrap_err().kind], [expected; 2]);
-    }
-}
-
-#[test]
-fn five_strangers_end_the_copy() {
-    let folder = Folder::new("strangers");
-    fs::create_dir(folder.join("from")).unwrap();
-    for plaintext in [false, true] {
-        let mut pair = Pair::new(&[&folder.text("from/")], &folder.join("to"), options());
-        if plaintext {
-            pair.receive.tls = None;
-        }
-        let mut spec = pair.receive.clone();
-        spec.peer = None;
-        let error = copy_net::run_end(&spec, &pair.receive_control, &mut |event| {
-            if let Event::Listening { port } = event {
-                std::thread::spawn(move || {
-                    for _ in 0..5 {
-                        let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
-                        let _ = stranger.write_all(&[b'x'; 100]);
-                        let _ = std::io::Read::read(&mut stranger, &mut [0; 100]);
-                    }
-                });
-            }
-        });
-        assert_eq!(error.unwrap_err().kind, ErrorKind::Token);
     }
 }

@@ -1,7 +1,7 @@
 //! A copy from folder to folder in one thread: what the engine does with both sides, without an engine.
 
 use copy::{CopyOptions, Entry, EntryKind, FileFault};
-use copy_net::{Base, Closed, CopyError, Destination, Existing, Part, SourceTree};
+use copy_net::{Base, Closed, CopyError, Destination, EntryFault, Existing, Part, SourceTree};
 use std::collections::BTreeMap;
 
 pub const COPY: &str = "00112233445566778899aabbccddeeff";
@@ -43,7 +43,7 @@ pub fn copy(sources: &[String], destination: &str, options: &CopyOptions) -> Res
         match one(&target, &files, number, &entry, &mut outcome) {
             Ok(Some(part)) => batch.push((part, entry)),
             Ok(None) => {}
-            Err(fault) => outcome.faults.push(fault),
+            Err(fault) => outcome.faults.push(fault.into()),
         }
         if batch.len() == 20 {
             finish(&target, &mut batch, &mut outcome);
@@ -56,7 +56,7 @@ pub fn copy(sources: &[String], destination: &str, options: &CopyOptions) -> Res
         match target.look(&entry, first) {
             Ok(Existing::Same) => {}
             Ok(_) => note(target.make(&entry, first), &mut outcome),
-            Err(fault) => outcome.faults.push(fault),
+            Err(fault) => outcome.faults.push(fault.into()),
         }
     }
     outcome.closed = target.close(outcome.faults.is_empty())?;
@@ -64,10 +64,10 @@ pub fn copy(sources: &[String], destination: &str, options: &CopyOptions) -> Res
     Ok(outcome)
 }
 
-fn note(result: Result<Option<FileFault>, FileFault>, outcome: &mut Outcome) {
+fn note(result: Result<Option<EntryFault>, EntryFault>, outcome: &mut Outcome) {
     match result {
-        Ok(fault) => outcome.faults.extend(fault),
-        Err(fault) => outcome.faults.push(fault),
+        Ok(fault) => outcome.faults.extend(fault.map(Into::into)),
+        Err(fault) => outcome.faults.push(fault.into()),
     }
 }
 
@@ -77,7 +77,7 @@ fn one(
     number: u64,
     entry: &Entry,
     outcome: &mut Outcome,
-) -> Result<Option<Part>, FileFault> {
+) -> Result<Option<Part>, EntryFault> {
     let existing = target.look(entry, None)?;
     let EntryKind::File { size, extents } = &entry.kind else {
         if existing != Existing::Same || entry.kind == EntryKind::Folder {
@@ -103,7 +103,7 @@ fn one(
     let mut data = vec![0; 65_536];
     let old = match base {
         Base::Nothing => None,
-        base => Some(target.base(entry, base)?),
+        base => Some(target.base(entry, base)?.0),
     };
     let mut old_data = vec![0; 65_536];
     let mut end_before = 0;
@@ -136,14 +136,14 @@ fn one(
 fn finish(target: &Destination, batch: &mut Vec<(Part, Entry)>, outcome: &mut Outcome) {
     for (part, entry) in batch.iter() {
         match target.seal(part, entry) {
-            Ok(fault) => outcome.faults.extend(fault),
-            Err(fault) => outcome.faults.push(fault),
+            Ok(fault) => outcome.faults.extend(fault.map(Into::into)),
+            Err(fault) => outcome.faults.push(fault.into()),
         }
     }
     target.sync(&batch.iter().map(|(part, _)| part).collect::<Vec<_>>()).unwrap();
     let (parts, entries): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
     parts.iter().for_each(|part| part.release(0, u64::MAX));
     for result in target.finish(parts.into_iter().zip(&entries).collect()) {
-        outcome.faults.extend(result.err());
+        outcome.faults.extend(result.err().map(Into::into));
     }
 }

@@ -17,4 +17,5 @@ mod relay;
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
 mod source;
+mod strangers;
 mod versions;

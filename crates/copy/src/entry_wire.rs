@@ -19,20 +19,43 @@ pub struct WireEntry {
     pub entry: Entry,
     /// Path of the entry that a hard link leads to.
     pub first: Option<Vec<Vec<u8>>>,
+    /// A folder whose content is left out (`one_file_system`): `mirror` removes nothing below it.
+    pub content_left_out: bool,
 }
 
 impl WireEntry {
-    /// False: beyond a bound, it cannot be sent.
-    pub fn fits(&self) -> bool {
-        let xattrs: usize = self.entry.xattrs.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let each = self.entry.xattrs.iter().all(|(name, value)| name.len() <= NAME_BYTES && value.len() <= XATTR_VALUE);
-        let target = match &self.entry.kind {
-            EntryKind::Symlink { target } => target.len() <= PATH_BYTES && !target.is_empty(),
-            EntryKind::File { size, .. } => *size <= FILE_MAX,
-            EntryKind::HardLink { .. } => self.first.as_ref().is_some_and(|first| check_path(first).is_ok()),
-            _ => true,
-        };
-        check_path(&self.entry.path).is_ok() && xattrs <= XATTR_BYTES && each && target
+    /// The bound that the entry exceeds, in one line; `None`: it can be sent.
+    pub fn exceeds(&self) -> Option<String> {
+        let bytes: usize = self.entry.path.iter().map(|name| name.len() + 1).sum();
+        if bytes > PATH_BYTES {
+            return Some(format!(
+                "its path has {bytes} bytes: a copy takes paths of up to {PATH_BYTES} bytes (PATH_MAX)"
+            ));
+        }
+        if let Err(error) = check_path(&self.entry.path) {
+            return Some(format!("{error}: not copied"));
+        }
+        match &self.entry.kind {
+            EntryKind::Symlink { target } if target.is_empty() || target.len() > PATH_BYTES => {
+                return Some(format!("its target has {} bytes: 1 to {PATH_BYTES} are copied", target.len()));
+            }
+            EntryKind::File { size, .. } if *size > FILE_MAX => {
+                return Some(format!("it has {size} bytes: a copy takes files of up to {FILE_MAX} bytes"));
+            }
+            EntryKind::HardLink { .. } if self.first.as_ref().is_none_or(|first| check_path(first).is_err()) => {
+                return Some("the first name of its file is not copied".into());
+            }
+            _ => {}
+        }
+        let mut sum = 0;
+        for (name, value) in &self.entry.xattrs {
+            if name.len() > NAME_BYTES || value.len() > XATTR_VALUE {
+                return Some(format!("its extended attributes: a value has at most {XATTR_VALUE} bytes"));
+            }
+            sum += name.len() + value.len();
+        }
+        (sum > XATTR_BYTES)
+            .then(|| format!("its extended attributes have {sum} bytes: a copy takes up to {XATTR_BYTES} bytes"))
     }
 
     /// Appends it.
@@ -44,6 +67,7 @@ impl WireEntry {
                 out.push(0);
                 put_number(out, *size);
             }
+            EntryKind::Folder if self.content_left_out => out.push(7),
             EntryKind::Folder => out.push(1),
             EntryKind::Symlink { target } => {
                 out.push(2);
@@ -84,6 +108,7 @@ impl WireEntry {
     pub fn decode(from: &mut Decoder<'_>) -> Result<WireEntry, WireError> {
         let path = path(from)?;
         let mut first = None;
+        let mut content_left_out = false;
         let kind = match from.byte()? {
             0 => EntryKind::File { size: from.bounded(FILE_MAX)?, extents: None },
             1 => EntryKind::Folder,
@@ -101,6 +126,10 @@ impl WireEntry {
             }
             4 => EntryKind::Fifo,
             kind @ (5 | 6) => EntryKind::Device { block: kind == 6, major: small(from)?, minor: small(from)? },
+            7 => {
+                content_left_out = true;
+                EntryKind::Folder
+            }
             _ => return Err(WireError("an entry of no kind")),
         };
         let mode = from.bounded(0o7777)? as u32;
@@ -124,7 +153,8 @@ impl WireEntry {
             modified: stamp(from)?,
             changed: stamp(from)?,
         };
-        Ok(WireEntry { entry: Entry { path, kind, mode, uid, gid, modified, xattrs, identity }, first })
+        let entry = Entry { path, kind, mode, uid, gid, modified, xattrs, identity };
+        Ok(WireEntry { entry, first, content_left_out })
     }
 }
 

@@ -52,6 +52,16 @@ pub enum Event {
     },
     /// A file was left out, and the copy goes on.
     Fault(crate::report::FileFault),
+    /// Something that the user should know and that is no fault.
+    Note {
+        /// One line.
+        text: String,
+    },
+    /// At the end: connections to the port that did not show the token of this copy. They change nothing of it.
+    Refused {
+        /// Their number.
+        connections: u64,
+    },
     /// A stream was lost and is made again, or a chunk came damaged and is sent again.
     Retry {
         /// Reason, in one line.

@@ -8,7 +8,7 @@ use crate::wire::{put_bytes, put_number};
 use crate::wire::{Decoder, WireError};
 
 /// Version of messages and frames: both ends have the same, or the copy ends at once.
-pub const PROTOCOL: u64 = 1;
+pub const PROTOCOL: u64 = 2;
 /// Most bytes of one message.
 pub const MESSAGE_MAX: usize = 1 << 20;
 /// Entries in one message, at most.

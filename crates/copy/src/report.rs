@@ -25,6 +25,9 @@ pub struct EndReport {
     pub faults_more: u64,
     /// Entries that went from the destination (`mirror`).
     pub removed: u64,
+    /// Their paths, the first 10,000, as [`crate::show_path`] has them.
+    #[serde(default)]
+    pub removals: Vec<String>,
     /// Time of this attempt, s.
     pub seconds: f64,
     /// CPU time of this end's threads, s.

@@ -28,15 +28,16 @@ pub struct EndSpec {
     /// Connect: the port of the event `listening`.
     #[serde(default)]
     pub port: u16,
-    /// Secret of this copy, 64 hex digits: the first bytes of each connection, after TLS. Five that lack it end the
-    /// copy.
+    /// Secret of this copy, 64 hex digits: the first bytes of each connection, after TLS. Connections that lack it are
+    /// closed and counted (`Event::Refused`).
     pub token: String,
     /// Keys of TLS 1.3; absent: plaintext, which the user asked for.
     #[serde(default)]
     pub tls: Option<TlsSpec>,
     /// Name of this copy at both ends, 32 hex digits: the same for each attempt of the same command. Journals go by it.
     pub copy: String,
-    /// Send: what is copied; a folder whose path ends in a slash stands for what is in it (as with rsync).
+    /// Send: what is copied; a folder whose path ends in a slash stands for what is in it (as with rsync). Receive: the
+    /// same, if both ends are on one host.
     #[serde(default)]
     pub sources: Vec<String>,
     /// Receive: where to. A folder, a file or a block device.
@@ -150,8 +151,12 @@ pub struct CopyOptions {
     pub xattrs: bool,
     /// Holes stay holes.
     pub sparse: bool,
-    /// Entries of the destination that the sources do not have go, at the end, if nothing failed.
+    /// Entries of the destination that the sources do not have are removed at the end, if nothing failed.
     pub mirror: bool,
+    /// `mirror`: most entries that are removed, everything below a removed folder included; with more, none is.
+    /// Absent: as many as the sources have entries, so that at least half of the tree stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_removals: Option<u64>,
     /// Folder of an older version, absolute, at the receiver: a file that is the same there becomes a hard link to it,
     /// and one that differs starts from it.
     pub link_to: Option<String>,
@@ -175,6 +180,7 @@ impl Default for CopyOptions {
             xattrs: true,
             sparse: true,
             mirror: false,
+            max_removals: None,
             link_to: None,
             checksum: false,
             verify_read: false,

@@ -31,7 +31,12 @@ fn entry() -> impl Strategy<Value = WireEntry> {
     (path(), path(), kind, 0_u32..0o10000, any::<(u32, u32)>(), stamp(), xattrs, identity).prop_map(
         |(path, first, kind, mode, (uid, gid), modified, xattrs, identity)| {
             let first = matches!(kind, EntryKind::HardLink { .. }).then_some(first);
-            WireEntry { entry: Entry { path, kind, mode, uid, gid, modified, xattrs, identity }, first }
+            let content_left_out = kind == EntryKind::Folder && mode % 2 == 1;
+            WireEntry {
+                entry: Entry { path, kind, mode, uid, gid, modified, xattrs, identity },
+                first,
+                content_left_out,
+            }
         },
     )
 }
@@ -193,8 +198,11 @@ fn names_that_lead_out_are_refused() {
     assert!(check_path(&[b"...".to_vec(), b"a b".to_vec()]).is_ok());
     for name in [&b".."[..], b"a/b"] {
         let mut bytes = vec![];
-        Message::Entries { first: 0, entries: vec![WireEntry { entry: file(&[name], 1), first: None }] }
-            .encode(&mut bytes);
+        Message::Entries {
+            first: 0,
+            entries: vec![WireEntry { entry: file(&[name], 1), first: None, content_left_out: false }],
+        }
+        .encode(&mut bytes);
         assert!(Message::decode(&bytes[4..]).is_err());
     }
 }

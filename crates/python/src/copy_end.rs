@@ -2,7 +2,8 @@
 
 use crate::error;
 use ::copy::{EndSpec, Event, Steering};
-use copy_net::{draw_keys, forget, run_end, scan, verify, Control, CopyError, ScanSpec, VerifySpec};
+use copy_net::{draw_keys, forget, removals, run_end, scan, verify};
+use copy_net::{Control, CopyError, RemovalsSpec, ScanSpec, VerifySpec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
@@ -106,10 +107,19 @@ fn copy_scan(py: Python<'_>, spec_json: &str) -> PyResult<String> {
     done.map(|found| json!(found).to_string()).map_err(|fault| error::copy(py, &fault))
 }
 
+/// See elephan/_native.pyi.
+#[pyfunction]
+fn copy_removals(py: Python<'_>, spec_json: &str) -> PyResult<String> {
+    let spec: RemovalsSpec = serde_json::from_str(spec_json).map_err(error::json("removals of a copy"))?;
+    let done: Result<_, CopyError> = py.detach(|| removals(&spec, &AtomicBool::new(false)));
+    done.map(|found| json!(found).to_string()).map_err(|fault| error::copy(py, &fault))
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CopyEnd>()?;
     module.add_class::<CopyVerification>()?;
     module.add_function(wrap_pyfunction!(copy_forget, module)?)?;
     module.add_function(wrap_pyfunction!(copy_scan, module)?)?;
+    module.add_function(wrap_pyfunction!(copy_removals, module)?)?;
     module.add_function(wrap_pyfunction!(copy_keys, module)?)
 }

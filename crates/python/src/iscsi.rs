@@ -67,7 +67,8 @@ impl IscsiServer {
     #[new]
     #[allow(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
     #[pyo3(signature = (
-        name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, congestion_control=None
+        name, luns, portals, chap, mutual, own, max_connections, per_address, window, memory_bytes,
+        congestion_control=None
     ))]
     fn new(
         py: Python<'_>,
@@ -78,6 +79,7 @@ impl IscsiServer {
         mutual: Option<Pair>,
         own: &Bound<'_, PyDict>,
         max_connections: usize,
+        per_address: usize,
         window: u32,
         memory_bytes: u64,
         congestion_control: Option<String>,
@@ -86,6 +88,7 @@ impl IscsiServer {
         target.settings = settings(own)?;
         target.chap = credentials(chap, mutual);
         target.window = window;
+        target.max_connections_per_address = Some(per_address);
         let luns = luns.into_iter().map(|(path, read_only, shared, block_bytes)| LunFile {
             path: path.into(),
             read_only,

@@ -7,23 +7,29 @@ use crate::settings::{Settings, LARGEST_PAYLOAD};
 use crate::socket::PartialSends;
 use crate::stream::{QuicStream, GREETING};
 use crate::{socket, tls};
+use admission::{Limits, Pending};
 use quinn::{ConnectionError, Endpoint, EndpointConfig, Incoming, Runtime, TokioRuntime, VarInt};
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::{timeout, Instant};
+use units::{Span, Time};
 
-/// Handshakes at the same time: more are refused. A copy opens up to 257 streams at once.
+/// Handshakes at the same time; a further one displaces another. A copy opens up to 257 streams at once.
 const HANDSHAKES: usize = 512;
+/// From so many on a peer has to show that it receives at its address (RFC 9000, 8.1.2): forged addresses would
+/// otherwise displace it.
+const UNVALIDATED: usize = HANDSHAKES / 4;
 /// Time for one, at most.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE: Span = Span::from_secs(10);
 /// Streams that are ready and not taken yet.
 const READY: usize = 64;
 /// Time within which `stop` is heeded.
@@ -119,12 +125,12 @@ pub fn connect(
 /// Waits for `future`, but not beyond `within` nor for long once `stop` is set.
 async fn stoppable<T>(within: Duration, stop: &AtomicBool, future: impl Future<Output = T>) -> Result<T, QuicError> {
     let mut future = pin!(future);
-    let deadline = tokio::time::Instant::now() + within;
+    let deadline = Instant::now() + within;
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(QuicError::Stopped);
         }
-        let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now());
         match timeout(left.min(STOP_INTERVAL), &mut future).await {
             Ok(result) => return Ok(result),
             Err(_) if left <= STOP_INTERVAL => return Err(QuicError::Timeout(within)),
@@ -153,6 +159,20 @@ fn endpoint(runtime: &Shared, socket: UdpSocket, server: Option<quinn::ServerCon
     Endpoint::new_with_abstract_socket(config, server, Arc::new(socket), Arc::new(TokioRuntime)).map_err(io)
 }
 
+/// Handshakes in progress, with the hold on their tasks.
+struct Handshakes {
+    pending: Pending<u64>,
+    tasks: BTreeMap<u64, AbortHandle>,
+}
+
+impl Handshakes {
+    fn abort(&mut self, number: u64) {
+        if let Some(task) = self.tasks.remove(&number) {
+            task.abort();
+        }
+    }
+}
+
 /// Takes connections until the listener is dropped.
 async fn take_all(
     endpoint: Endpoint,
@@ -161,25 +181,48 @@ async fn take_all(
     sender: Sender<QuicStream>,
     runtime: Weak<Shared>,
 ) {
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    let limits = Limits { total: HANDSHAKES, per_address: HANDSHAKES, time: HANDSHAKE };
+    // Peers must not predict which handshake is displaced: the hash has keys of this process's own.
+    let seed = RandomState::new().hash_one(0);
+    let handshakes = Mutex::new(Handshakes { pending: Pending::new(limits, seed), tasks: BTreeMap::new() });
+    let handshakes = Arc::new(handshakes);
+    let begin = Instant::now();
+    let mut number = 0;
     while let Some(incoming) = endpoint.accept().await {
-        let Ok(permit) = handshakes.clone().try_acquire_owned() else {
-            incoming.refuse();
+        let is_crowded = locked(&handshakes).pending.len() >= UNVALIDATED;
+        if is_crowded && !incoming.remote_address_validated() && incoming.may_retry() {
+            let _ = incoming.retry();
             continue;
-        };
+        }
         let (endpoint, server, settings) = (endpoint.clone(), server.clone(), settings.clone());
-        let (sender, runtime) = (sender.clone(), runtime.clone());
-        tokio::spawn(async move {
-            let _permit = permit;
-            let within = settings.silence.min(HANDSHAKE);
+        let (sender, runtime, all) = (sender.clone(), runtime.clone(), handshakes.clone());
+        let address = incoming.remote_address().ip();
+        number += 1;
+        let own = number;
+        let mut handshakes = locked(&handshakes);
+        let task = tokio::spawn(async move {
+            let within = settings.silence.min(Duration::from_nanos(HANDSHAKE.0));
             // A peer that does not come through is its own loss.
-            let Ok(Ok(taken)) = timeout(within, take(incoming, server, &settings)).await else { return };
-            let Some(runtime) = runtime.upgrade() else { return };
-            let (connection, halves, shown) = taken;
-            let stream = QuicStream::new(runtime, endpoint, connection, halves, (shown, settings.window()));
-            let _ = sender.send(stream).await;
+            let taking = timeout(within, take(incoming, server, &settings));
+            if let (Ok(Ok(taken)), Some(runtime)) = (taking.await, runtime.upgrade()) {
+                let (connection, halves, shown) = taken;
+                let stream = QuicStream::new(runtime, endpoint, connection, halves, (shown, settings.window()));
+                let _ = sender.send(stream).await;
+            }
+            let mut all = locked(&all);
+            all.pending.remove(&own);
+            all.tasks.remove(&own);
         });
+        handshakes.tasks.insert(own, task.abort_handle());
+        let now = Time(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        if let Some(displaced) = handshakes.pending.admit(now, own, address, |_| ()) {
+            handshakes.abort(displaced);
+        }
     }
+}
+
+fn locked(handshakes: &Mutex<Handshakes>) -> MutexGuard<'_, Handshakes> {
+    handshakes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Taken = (quinn::Connection, (quinn::SendStream, quinn::RecvStream), Arc<Shown>);

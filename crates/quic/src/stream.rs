@@ -161,6 +161,13 @@ impl QuicHandle {
         });
     }
 
+    /// Closes the connection at once, without time for data that was written: the peer has not authenticated.
+    pub fn abort(&self) {
+        self.inner.is_shut.store(true, Ordering::Release);
+        self.inner.shut.notify_waiters();
+        self.inner.connection.close(SHUT_DOWN, b"");
+    }
+
     /// Opens the flow control window to its full size: the peer has shown that it belongs here.
     pub fn trust(&self) {
         self.inner.connection.set_receive_window(self.inner.window);

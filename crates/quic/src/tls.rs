@@ -10,6 +10,10 @@ use std::sync::Arc;
 
 /// Protocol name in the handshake (ALPN, RFC 7301).
 const ALPN: &[u8] = b"elephan-copy/1";
+/// Connections whose first packet has arrived and that are not accepted yet, and bytes that each may send until then:
+/// quinn's own bounds are 65,536 connections and 100 MB.
+const INCOMING: usize = 1024;
+const INCOMING_BYTES: u64 = 16 << 10;
 /// Name in the handshake; the certificate is known by its bytes, not by a name.
 pub(crate) const SERVER_NAME: &str = "elephan";
 
@@ -36,7 +40,12 @@ pub(crate) fn server(certificate: &[u8], key: &[u8]) -> Result<quinn::ServerConf
         .map_err(|e| wrong(&e))?;
     tls.alpn_protocols = vec![ALPN.to_vec()];
     let tls = QuicServerConfig::try_from(tls).map_err(|e| wrong(&e))?;
-    Ok(quinn::ServerConfig::with_crypto(Arc::new(tls)))
+    let mut server = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    server
+        .max_incoming(INCOMING)
+        .incoming_buffer_size(INCOMING_BYTES)
+        .incoming_buffer_size_total(INCOMING as u64 * INCOMING_BYTES);
+    Ok(server)
 }
 
 /// Configuration of the end that knows the other's certificate, DER.

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::connection;
-use crate::pending_logins::{max_open_connections, Admission};
+use crate::logins::max_open_connections;
 use crate::shared::{ready_connections, Shared};
 use crate::waker::{milliseconds, Waker};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use storage::iscsi::ConnectionId;
+use storage::iscsi::{ConnectionId, LoginProgress};
 
 /// Time between two looks of a listener at the stop flag.
 const POLL: Timespec = milliseconds(200);
@@ -61,17 +61,18 @@ fn admit(shared: &Shared, socket: &TcpStream, peer: SocketAddr, max: usize) -> i
     let (now, portal) = (clock::now(), socket.local_addr()?.to_string());
     let mut target = shared.target();
     let id = target.open(now, &portal, clock::entropy());
-    let displaced = match shared.pending_logins().admit(now, id, peer.ip(), |id| target.login_progress(id)) {
-        Admission::Admitted => return Ok(id),
-        Admission::Displacing(displaced) => displaced,
-        Admission::Refused(why) => {
-            target.handle_closed(id);
-            return Err(io::Error::other(why));
-        }
+    target.set_peer(id, admission::network(peer.ip()));
+    let displaced = {
+        let mut logins = shared.pending_logins();
+        logins.retain(|id| target.login_progress(*id).is_some());
+        // A login in progress stays while others have sent nothing.
+        logins.admit(now, id, peer.ip(), |id| target.login_progress(*id) == Some(LoginProgress::Begun))
     };
-    target.close(displaced, "its login took too long, and others waited");
-    drop(target);
-    shared.wake(&[displaced], None);
+    if let Some(displaced) = displaced {
+        target.close(displaced, "it had not logged in, and another connection took its place");
+        drop(target);
+        shared.wake(&[displaced], None);
+    }
     Ok(id)
 }
 

@@ -5,8 +5,9 @@ use crate::clock;
 use crate::file::FileMedium;
 use crate::io_threads::{IoThreads, Worker};
 use crate::log::Log;
-use crate::pending_logins::PendingLogins;
+use crate::logins::LOGINS;
 use crate::waker::Waker;
+use admission::Pending;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -29,7 +30,7 @@ pub(crate) struct Shared {
     pub stop: AtomicBool,
     pub(crate) spinners: Spinners,
     /// Those that have not logged in.
-    pending_logins: Mutex<PendingLogins>,
+    pending_logins: Mutex<Pending<ConnectionId>>,
     log: Mutex<Log>,
     /// Connections accepted so far.
     pub(crate) accepted: AtomicU64,
@@ -50,7 +51,7 @@ impl Shared {
             wakers: Mutex::default(),
             stop: AtomicBool::new(false),
             spinners: Spinners::new(),
-            pending_logins: Mutex::default(),
+            pending_logins: Mutex::new(Pending::new(LOGINS, u64::from_ne_bytes(clock::entropy()))),
             log: Mutex::default(),
             accepted: AtomicU64::new(0),
         })
@@ -77,7 +78,7 @@ impl Shared {
         self.wakers().len()
     }
 
-    pub(crate) fn pending_logins(&self) -> MutexGuard<'_, PendingLogins> {
+    pub(crate) fn pending_logins(&self) -> MutexGuard<'_, Pending<ConnectionId>> {
         locked(&self.pending_logins)
     }
 

@@ -1,35 +1,36 @@
-//! The end of a copy: what the sources do not have goes, folders get their metadata, all is durable.
+//! The end of a copy: `mirror` removes, folders get their metadata, all is durable.
 
+use super::deferred::{Deferred, Renamed, Step, NOT_EMPTY};
 use super::part::Home;
-use super::part_names::path_hash;
+use super::paths::path_hash;
 use super::place::Place;
-use super::state::mount_of;
+use super::removal::{Removal, Scope};
 use super::target::Destination;
-use crate::error::CopyError;
-use crate::names::{fault, io_error, words, STATE_NAME};
-use copy::{Entry, FaultKind, FileFault};
-use rustix::fs::{statat, unlinkat, AtFlags, FileType, RawDir};
-use rustix::io::Errno;
+use crate::beneath::Beneath;
+use crate::error::{CopyError, EntryFault};
+use crate::names::{fault, io_error, unwritable, unwritable_path};
+use copy::{Entry, FaultKind};
+use rustix::fs::{statat, AtFlags, FileType};
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::PoisonError;
-
-/// Deepest tree that is removed: each level costs stack. PATH_MAX bounds what a path can name at 2048 levels.
-const DEPTH_MAX: usize = 2048;
 
 /// The result of [`Destination::close`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closed {
     /// Entries that `mirror` removed.
     pub removed: u64,
-    /// Folders whose metadata could not be set, entries that could not be removed.
-    pub faults: Vec<FileFault>,
+    /// Their paths, the first 10,000.
+    pub removals: Vec<String>,
+    /// Entries that `mirror` leaves, a line for each folder.
+    pub notes: Vec<String>,
+    /// Folders whose metadata could not be set, entries that could not be removed, or that wait for a removal.
+    pub faults: Vec<EntryFault>,
 }
 
 impl Destination {
-    /// Sets times and modes of the folders, deepest first, and removes what the sources do not have if `mirror` was
-    /// asked for and `complete` (no fault, sources seen to their end). All is durable after it.
+    /// Removes what the sources do not have if `mirror` was requested and `complete` (no fault, sources read to their
+    /// end), sets times and modes of the folders, deepest first. All is durable after it.
     ///
     /// # Errors
     /// `Io`: the last sync failed.
@@ -37,16 +38,17 @@ impl Destination {
         let Place::Folder { root, .. } = &self.place else { return Ok(Closed::default()) };
         let mut folders = std::mem::take(&mut *self.folders.lock().unwrap_or_else(PoisonError::into_inner));
         let mut closed = Closed::default();
-        if complete {
-            self.mirror(&folders, &mut closed);
-        }
+        self.mirror(root, &folders, complete, &mut closed);
         folders.sort_by_key(|entry| std::cmp::Reverse(entry.path.len()));
         for entry in &folders {
             if let Err(reason) = self.set_by_name(entry, &entry.path) {
-                closed.faults.push(fault(&entry.path, FaultKind::Metadata, reason));
+                closed.faults.push(fault(&entry.path, FaultKind::Metadata, reason).into());
             }
             // Their own times and modes are in their inodes.
             let elsewhere = self.home(&entry.path).is_ok_and(|(home, _)| home == Home::Beside);
+            if elsewhere {
+                self.remove_stale_parts(&entry.path);
+            }
             self.durable.changed(&entry.path, elsewhere);
         }
         let order = self.durable.ordered();
@@ -54,101 +56,119 @@ impl Destination {
         Ok(closed)
     }
 
-    /// Removes names that the sources do not have, in the folders that they have.
-    fn mirror(&self, folders: &[Entry], closed: &mut Closed) {
+    /// Removes folders that have the name of an entry, and names that the sources do not have, in the folders that
+    /// they have: all of it or nothing.
+    fn mirror(&self, root: &Beneath, folders: &[Entry], complete: bool, closed: &mut Closed) {
+        let mut deferred = self.take_deferred();
         let Some(expected) = &self.expected else { return };
         let mut expected = expected.lock().unwrap_or_else(PoisonError::into_inner);
         expected.sort_unstable();
-        for folder in folders {
-            let names = match self.names(&folder.path) {
-                Ok(names) => names,
-                Err(error) => {
-                    closed.faults.push(fault(&folder.path, FaultKind::Unwritable, words(&error)));
-                    continue;
-                }
+        expected.dedup();
+        let is_expected = |path: &[Vec<u8>]| expected.binary_search(&path_hash(path)).is_ok();
+        // The destination itself is none.
+        let entries = expected.len() as u64 - u64::from(is_expected(&[]));
+        if !complete {
+            closed.faults.extend(deferred.iter().map(|deferred| in_the_way(&deferred.entry)));
+            return;
+        }
+        let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let folders: Vec<_> = folders.iter().filter(|folder| !left_out.contains(&folder.path)).collect();
+        let scope = Scope { root, exclude: &self.exclude };
+        let mut count = Removal::count(scope);
+        deferred.retain(|deferred| {
+            let is_clear = !self.is_in_the_way(&deferred.path)
+                || self.parent(&deferred.path).is_ok_and(|parent| count.tree(parent.as_fd(), &deferred.path, true));
+            if !is_clear {
+                closed.faults.push(in_the_way(&deferred.entry));
+            }
+            is_clear
+        });
+        folders.iter().for_each(|folder| count.folder(&folder.path, &is_expected));
+        let limit = self.max_removals.unwrap_or(entries);
+        let is_refused = count.removed > limit;
+        if is_refused {
+            let than = match self.max_removals {
+                Some(limit) => format!("{limit} (--max-removals)"),
+                None => format!("the {entries} that the sources have"),
             };
-            let mut path = folder.path.clone();
-            for (name, is_folder) in names {
-                path.push(name);
-                let keep =
-                    expected.binary_search(&path_hash(&path)).is_ok() || self.exclude.leaves_out(&path, is_folder);
-                if !keep {
-                    match self.remove_tree(&path) {
-                        Ok(count) => closed.removed += count,
-                        Err(error) => closed.faults.push(fault(&path, FaultKind::Unwritable, words(&error))),
-                    }
-                }
-                path.pop();
-            }
+            let reason = format!(
+                "mirror: {} entries would be removed, more than {than}: none was; --max-removals {} allows it",
+                count.removed, count.removed
+            );
+            closed.faults.push(fault(&[], FaultKind::Unwritable, reason).into());
         }
+        // Not even a part of it goes.
+        if is_refused || !closed.faults.is_empty() {
+            closed.faults.extend(deferred.iter().map(|deferred| in_the_way(&deferred.entry)));
+            return;
+        }
+        let changed = |folder: BorrowedFd<'_>, path: &[Vec<u8>]| self.note_changed(folder, path);
+        let mut removal = Removal::of(scope, count.removed, &changed);
+        for deferred in &deferred {
+            let result = match self.is_in_the_way(&deferred.path) {
+                false => Ok(()),
+                true => self.parent(&deferred.path).map_err(|error| unwritable_path(&deferred.path, &error)).and_then(
+                    |parent| match removal.tree(parent.as_fd(), &deferred.path, true) {
+                        true => Ok(()),
+                        false => Err(in_the_way(&deferred.entry)),
+                    },
+                ),
+            };
+            closed.faults.extend(result.and_then(|()| self.finish_deferred(deferred)).err());
+        }
+        if closed.faults.is_empty() {
+            folders.iter().for_each(|folder| removal.folder(&folder.path, &is_expected));
+        }
+        closed.removed = removal.removed;
+        closed.removals = removal.paths;
+        closed.notes = removal.notes;
+        closed.faults.append(&mut removal.faults);
     }
 
-    /// Names in a folder, with true for folders; not the states of copies. Its buffer must not be part of the frames of
-    /// [`Destination::remove_tree`], which calls itself.
-    #[inline(never)]
-    fn names(&self, folder: &[Vec<u8>]) -> io::Result<Vec<(Vec<u8>, bool)>> {
-        let Place::Folder { root, .. } = &self.place else { return Ok(vec![]) };
-        let folder = root.listed(folder)?;
-        let mut buffer = [MaybeUninit::uninit(); 32_768];
-        let mut entries = RawDir::new(&folder, &mut buffer);
-        let mut names = vec![];
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if !matches!(name, b"." | b"..") && name != STATE_NAME.as_bytes() {
-                names.push((name.to_vec(), entry.file_type()));
-            }
-        }
-        let kind = |name: &[u8], kind| match kind {
-            // Some file systems do not tell it in the list (readdir(3)).
-            FileType::Unknown => statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
-                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
-            kind => kind == FileType::Directory,
-        };
-        Ok(names
-            .into_iter()
-            .map(|(name, told)| (kind(&name, told), name))
-            .map(|(folder, name)| (name, folder))
-            .collect())
+    /// True if a folder has this name.
+    fn is_in_the_way(&self, path: &[Vec<u8>]) -> bool {
+        let stat = |folder: OwnedFd| statat(folder, path.last()?.as_slice(), AtFlags::SYMLINK_NOFOLLOW).ok();
+        let found = self.parent(path).ok().and_then(stat);
+        found.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
-    /// Removes an entry with all below it; returns how many went. What `exclude` protects stays, and the folders above.
-    pub(super) fn remove_tree(&self, path: &[Vec<u8>]) -> io::Result<u64> {
-        let Place::Folder { root, .. } = &self.place else { return Ok(0) };
-        let (own, parents) = path.split_last().ok_or(io::ErrorKind::InvalidInput)?;
-        let parent = root.folder(parents)?;
-        match unlinkat(&parent, own.as_slice(), AtFlags::empty()) {
-            Ok(()) => {
-                self.durable.changed(parents, mount_of(parent.as_fd())? != self.state.mount());
-                return Ok(1);
-            }
-            Err(Errno::ISDIR | Errno::PERM) => {}
-            Err(Errno::NOENT) => return Ok(0),
-            Err(error) => return Err(error.into()),
+    fn parent(&self, path: &[Vec<u8>]) -> io::Result<OwnedFd> {
+        let Place::Folder { root, .. } = &self.place else { return Err(io::ErrorKind::InvalidInput.into()) };
+        root.folder(super::paths::parent_of(path))
+    }
+
+    /// Opens a folder below the destination to list it.
+    pub(super) fn listed(&self, path: &[Vec<u8>]) -> io::Result<OwnedFd> {
+        let Place::Folder { root, .. } = &self.place else { return Err(io::ErrorKind::InvalidInput.into()) };
+        root.listed(path)
+    }
+
+    /// Notes that names of an open folder have changed.
+    fn note_changed(&self, folder: BorrowedFd<'_>, path: &[Vec<u8>]) {
+        let elsewhere = super::state::mount_of(folder).is_ok_and(|mount| mount != self.state.mount());
+        self.durable.changed(path, elsewhere);
+    }
+
+    /// Gives an entry its name, once the folder is removed.
+    fn finish_deferred(&self, deferred: &Deferred) -> Result<(), EntryFault> {
+        match &deferred.step {
+            Step::Rename(name) => match self.rename(name, &deferred.path) {
+                Ok(Renamed::Done) => {}
+                Ok(Renamed::Blocked) => return Err(in_the_way(&deferred.entry)),
+                Err(error) => return Err(unwritable(&deferred.entry, &error)),
+            },
+            Step::Make(first) => self.make(&deferred.entry, first.as_deref())?.map_or(Ok(()), Err)?,
+            Step::LinkOlder => self.link_older(&deferred.entry)?,
         }
-        drop(parent);
-        if path.len() > DEPTH_MAX {
-            return Err(io::Error::other(format!("deeper than {DEPTH_MAX} folders: it stays")));
-        }
-        let mut removed = 0;
-        let mut below = path.to_vec();
-        let mut kept = false;
-        for (name, is_folder) in self.names(path)? {
-            below.push(name);
-            if self.exclude.leaves_out(&below, is_folder) {
-                kept = true;
-            } else {
-                removed += self.remove_tree(&below)?;
-            }
-            below.pop();
-        }
-        match unlinkat(root.folder(parents)?, own.as_slice(), AtFlags::REMOVEDIR) {
-            Ok(()) => {
-                self.durable.changed(parents, false);
-                Ok(removed + 1)
-            }
-            Err(Errno::NOTEMPTY | Errno::EXIST) if kept || removed > 0 => Ok(removed),
-            Err(error) => Err(error.into()),
+        // Another process may have put a folder there again.
+        match self.is_deferred(&deferred.path) {
+            true => Err(in_the_way(&deferred.entry)),
+            false => Ok(()),
         }
     }
+}
+
+/// The fault of an entry whose name a folder has that stays.
+fn in_the_way(entry: &Entry) -> EntryFault {
+    fault(&entry.path, FaultKind::Unwritable, NOT_EMPTY).into()
 }

@@ -2,13 +2,14 @@
 
 use super::durable::gone;
 use super::metadata::stamp;
-use super::part_names::size_of;
+use super::paths::size_of;
 use super::place::Place;
 use super::target::Destination;
 use crate::beneath::Beneath;
-use crate::names::{fault, words};
+use crate::error::EntryFault;
+use crate::names::unwritable;
 use crate::xattr::Of;
-use copy::{Entry, EntryKind, FaultKind, FileFault, SourcesShape};
+use copy::{Entry, EntryKind, SourcesShape};
 use rustix::fs::{statat, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 use std::io;
@@ -39,13 +40,13 @@ pub enum Existing {
 }
 
 /// An entry below a folder: its parent, opened, and itself.
-struct Found {
+pub(super) struct Found {
     folder: OwnedFd,
     name: Vec<u8>,
-    stat: Stat,
+    pub(super) stat: Stat,
 }
 
-fn find(root: &Beneath, path: &[Vec<u8>]) -> io::Result<Option<Found>> {
+pub(super) fn find(root: &Beneath, path: &[Vec<u8>]) -> io::Result<Option<Found>> {
     let (name, folder) = match path.split_last() {
         Some((name, parents)) => (name.clone(), root.folder(parents)),
         None => (b".".to_vec(), root.folder(&[])),
@@ -64,11 +65,11 @@ fn find(root: &Beneath, path: &[Vec<u8>]) -> io::Result<Option<Found>> {
 }
 
 impl Found {
-    fn of(&self) -> Of<'_> {
+    pub(super) fn of(&self) -> Of<'_> {
         Of::Name(self.folder.as_fd(), &self.name)
     }
 
-    fn kind(&self) -> FileType {
+    pub(super) fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
     }
 
@@ -83,7 +84,7 @@ impl Destination {
     ///
     /// # Errors
     /// `Unwritable`: no path that may be written (a component is ".."), or it cannot be looked at.
-    pub fn look(&self, entry: &Entry, first: Option<&[Vec<u8>]>) -> Result<Existing, FileFault> {
+    pub fn look(&self, entry: &Entry, first: Option<&[Vec<u8>]>) -> Result<Existing, EntryFault> {
         let path = self.path_of(entry)?;
         self.expect(&path);
         let found = match &self.place {
@@ -97,7 +98,7 @@ impl Destination {
                 })
             }
         };
-        found.map_err(|error| fault(&entry.path, FaultKind::Unwritable, words(&error)))
+        found.map_err(|error| unwritable(entry, &error))
     }
 
     /// True if a file has the entry's content, as far as size and time tell. A source device's time tells nothing.
@@ -119,14 +120,14 @@ impl Destination {
                 if !self.same_content(entry, &found) {
                     return Ok(Existing::Differs { size: found.bytes() });
                 }
-                if self.rules.same(entry, &found.stat, found.of()) {
-                    return Ok(Existing::Same);
-                }
-                // Another name of it may be of an older version, which keeps its metadata.
-                return match self.older.is_some() && found.stat.st_nlink > 1 {
-                    true => Ok(Existing::Differs { size: found.bytes() }),
-                    false => Ok(Existing::SameContent),
-                };
+                let is_same = self.rules.same(entry, &found.stat, found.of());
+                // Its other names may be of other entries, of an older version or of other people: they keep their
+                // metadata.
+                return Ok(match is_same {
+                    true if self.adopt(&found.stat) => Existing::Same,
+                    false if found.stat.st_nlink == 1 => Existing::SameContent,
+                    _ => Existing::Differs { size: found.bytes() },
+                });
             }
             (EntryKind::HardLink { .. }, FileType::RegularFile) => {
                 let first = first.map(|first| find(root, &self.link_path(first))).transpose()?.flatten();
@@ -160,7 +161,7 @@ impl Destination {
             _ => return Ok(Existing::Absent),
         };
         let same = self.same_content(entry, &found) && self.rules.same(entry, &found.stat, found.of());
-        Ok(if same { Existing::Linkable } else { Existing::Older { size: found.bytes() } })
+        Ok(if same && self.adopt(&found.stat) { Existing::Linkable } else { Existing::Older { size: found.bytes() } })
     }
 
     /// Path below the destination of the entry that a hard link leads to.

@@ -1,7 +1,7 @@
 //! Names made durable: which folders have changed, and in which order they are synced.
 
 use crate::beneath::Beneath;
-use rustix::fs::{fstatfs, fsync, syncfs};
+use rustix::fs::{fstatfs, fsync, syncfs, OFlags};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -26,6 +26,8 @@ pub(super) struct Durable {
     trusted: bool,
     /// Path of the folder, and true if it is on another mount than the state folder.
     changed: Mutex<BTreeMap<Vec<Vec<u8>>, bool>>,
+    /// Files whose metadata were set in place, the first [`SYNCFS_FROM`].
+    adjusted: Mutex<Vec<Vec<Vec<u8>>>>,
     /// A rename counts as durable when the folder that it went to is. Until then no other thread syncs the state
     /// folder: POSIX would allow that a part has left it, and has come nowhere.
     order: Mutex<()>,
@@ -41,7 +43,12 @@ impl Durable {
         )]
         let known = fstatfs(folder).is_ok_and(|stat| SYNCFS_TRUSTED.contains(&(stat.f_type as u32)));
         // Before 5.8 syncfs(2) does not tell errors of writing back.
-        Durable { trusted: known && kernel_is_from(5, 8), changed: Mutex::default(), order: Mutex::default() }
+        Durable {
+            trusted: known && kernel_is_from(5, 8),
+            changed: Mutex::default(),
+            adjusted: Mutex::default(),
+            order: Mutex::default(),
+        }
     }
 
     /// True if one syncfs(2) may take the place of so many syncs.
@@ -52,6 +59,28 @@ impl Durable {
     /// Notes that names of a folder have changed.
     pub(super) fn changed(&self, folder: &[Vec<u8>], elsewhere: bool) {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_vec(), elsewhere);
+    }
+
+    /// Notes, or makes durable, that metadata of a file were set in place.
+    pub(super) fn adjusted(&self, root: &Beneath, file: &[Vec<u8>], elsewhere: bool) -> io::Result<()> {
+        if elsewhere || !self.trusted {
+            return self.sync_file(root, file);
+        }
+        let mut adjusted = self.adjusted.lock().unwrap_or_else(PoisonError::into_inner);
+        if adjusted.len() < SYNCFS_FROM {
+            adjusted.push(file.to_vec());
+        }
+        Ok(())
+    }
+
+    fn sync_file(&self, root: &Beneath, file: &[Vec<u8>]) -> io::Result<()> {
+        match root.open(file, OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(fd) => Ok(fsync(&fd)?),
+            // Its new mode does not let its owner read it.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(syncfs(root.root())?),
+            Err(error) if gone(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Holds the order of renames and syncs of the state folder.
@@ -80,8 +109,13 @@ impl Durable {
         self.sync(root, &taken, order)
     }
 
-    /// Makes the names of all changed folders durable.
+    /// Makes the names of all changed folders durable, and metadata that were set in place.
     pub(super) fn flush_all(&self, root: &Beneath, order: &MutexGuard<'_, ()>) -> io::Result<()> {
+        let adjusted = std::mem::take(&mut *self.adjusted.lock().unwrap_or_else(PoisonError::into_inner));
+        match self.at_once(adjusted.len()) {
+            true => syncfs(root.root())?,
+            false => adjusted.iter().try_for_each(|file| self.sync_file(root, file))?,
+        }
         let taken = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
         self.sync(root, &taken, order)
     }

@@ -1,14 +1,17 @@
 //! Entries without content of their own are made, and names given to what was made in the state folder.
 
+use super::deferred::{Renamed, Step, NOT_EMPTY};
 use super::metadata;
-use super::part_names::{parent_of, part_name};
+use super::part::Home;
+use super::paths::parent_of;
 use super::place::Place;
 use super::state::mount_of;
 use super::target::Destination;
 use crate::beneath::is_name;
+use crate::error::EntryFault;
 use crate::names::{fault, unwritable, words, STATE_NAME};
 use crate::xattr::Of;
-use copy::{Entry, EntryKind, FaultKind, FileFault};
+use copy::{Entry, EntryKind, FaultKind};
 use rustix::fs::{linkat, mkdirat, mknodat, renameat, statat, symlinkat, unlinkat, AtFlags, FileType, Mode};
 use rustix::io::Errno;
 use std::io;
@@ -17,23 +20,29 @@ use std::sync::PoisonError;
 
 impl Destination {
     /// Makes a folder (call it for each), symbolic link, hard link (to the path `first`, which is finished), FIFO or
-    /// device node; replaces what is of another kind. A fault of kind `Metadata` is returned as `Ok(Some)`.
+    /// device node; replaces what is of another kind, a folder with `mirror` in the end ([`Destination::close`]). A
+    /// fault of kind `Metadata` is returned as `Ok(Some)`.
     ///
     /// # Errors
     /// `Unwritable`.
-    pub fn make(&self, entry: &Entry, first: Option<&[Vec<u8>]>) -> Result<Option<FileFault>, FileFault> {
+    pub fn make(&self, entry: &Entry, first: Option<&[Vec<u8>]>) -> Result<Option<EntryFault>, EntryFault> {
         let path = self.path_of(entry)?;
         self.make_entry(entry, &path, first).map_err(|error| unwritable(entry, &error))
     }
 
-    fn make_entry(&self, entry: &Entry, path: &[Vec<u8>], first: Option<&[Vec<u8>]>) -> io::Result<Option<FileFault>> {
+    fn make_entry(&self, entry: &Entry, path: &[Vec<u8>], first: Option<&[Vec<u8>]>) -> io::Result<Option<EntryFault>> {
         if entry.kind == EntryKind::Folder {
             self.make_folder(entry, path)?;
             self.folders.lock().unwrap_or_else(PoisonError::into_inner).push(entry.clone());
             return Ok(None);
         }
+        let defer = || self.defer(entry, path, Step::Make(first.map(<[_]>::to_vec)));
+        if first.is_some_and(|first| self.is_deferred(&self.link_path(first))) {
+            defer();
+            return Ok(None);
+        }
         let (home, folder) = self.home(parent_of(path))?;
-        let name = part_name(path, home, "new");
+        let name = self.part_name(path, home, "new");
         let make = || match &entry.kind {
             EntryKind::Symlink { target } => Ok(symlinkat(target.as_slice(), &folder, name.as_slice())?),
             EntryKind::HardLink { .. } => self.link(first, &folder, &name),
@@ -55,8 +64,11 @@ impl Destination {
         // Renaming one name of a file to another name of it does nothing (rename(2)), and after an error it is of no
         // use.
         let _ = unlinkat(&folder, name.as_slice(), AtFlags::empty());
-        renamed?;
-        Ok(set.err().map(|reason| fault(&entry.path, FaultKind::Metadata, reason)))
+        if renamed? == Renamed::Blocked {
+            defer();
+            return Ok(None);
+        }
+        Ok(set.err().map(|reason| fault(&entry.path, FaultKind::Metadata, reason).into()))
     }
 
     fn make_folder(&self, entry: &Entry, path: &[Vec<u8>]) -> io::Result<()> {
@@ -104,18 +116,23 @@ impl Destination {
     ///
     /// # Errors
     /// `Unwritable`.
-    pub fn link_older(&self, entry: &Entry) -> Result<(), FileFault> {
+    pub fn link_older(&self, entry: &Entry) -> Result<(), EntryFault> {
         let path = self.path_of(entry)?;
-        self.link_older_path(&path).map_err(|error| unwritable(entry, &error))
+        match self.link_older_path(&path) {
+            Ok(Renamed::Done) => {}
+            Ok(Renamed::Blocked) => self.defer(entry, &path, Step::LinkOlder),
+            Err(error) => return Err(unwritable(entry, &error)),
+        }
+        Ok(())
     }
 
-    fn link_older_path(&self, path: &[Vec<u8>]) -> io::Result<()> {
+    fn link_older_path(&self, path: &[Vec<u8>]) -> io::Result<Renamed> {
         let (Some(older), Some((own, parents))) = (&self.older, path.split_last()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let from = older.folder(parents)?;
         let (home, folder) = self.home(parents)?;
-        let name = part_name(path, home, "new");
+        let name = self.part_name(path, home, "new");
         let make = || Ok(linkat(&from, own.as_slice(), &folder, name.as_slice(), AtFlags::empty())?);
         again_if_there(&folder, &name, make)?;
         let renamed = self.rename(&name, path);
@@ -127,9 +144,12 @@ impl Destination {
     ///
     /// # Errors
     /// `Metadata`.
-    pub fn adjust(&self, entry: &Entry) -> Result<(), FileFault> {
+    pub fn adjust(&self, entry: &Entry) -> Result<(), EntryFault> {
         let path = self.path_of(entry)?;
-        self.set_by_name(entry, &path).map_err(|reason| fault(&entry.path, FaultKind::Metadata, reason))
+        let Place::Folder { root, .. } = &self.place else { return Ok(()) };
+        self.set_by_name(entry, &path).map_err(|reason| fault(&entry.path, FaultKind::Metadata, reason))?;
+        let elsewhere = self.home(parent_of(&path)).is_ok_and(|(home, _)| home == Home::Beside);
+        self.durable.adjusted(root, &path, elsewhere).map_err(|error| unwritable(entry, &error))
     }
 
     /// Sets metadata of what stands at `path`.
@@ -141,32 +161,31 @@ impl Destination {
     }
 
     /// Gives what is called `name` at home its name at `path`, and notes that the folder has changed.
-    pub(super) fn rename(&self, name: &[u8], path: &[Vec<u8>]) -> io::Result<()> {
+    pub(super) fn rename(&self, name: &[u8], path: &[Vec<u8>]) -> io::Result<Renamed> {
         let Place::Folder { root, .. } = &self.place else { return Err(io::ErrorKind::InvalidInput.into()) };
         let (own, parents) = path.split_last().ok_or(io::ErrorKind::InvalidInput)?;
         let to = root.folder(parents)?;
         let elsewhere = mount_of(to.as_fd())? != self.state.mount();
         let from = if elsewhere { to.as_fd() } else { self.state.folder() };
         match renameat(from, name, &to, own.as_slice()) {
+            // A removal waits until all else is known to be copied.
+            Err(Errno::ISDIR) if self.expected.is_some() => return Ok(Renamed::Blocked),
             Err(Errno::ISDIR) => {
-                self.clear_way(path)?;
+                self.remove_empty(path)?;
                 renameat(from, name, &to, own.as_slice())?;
             }
             other => other?,
         }
         self.durable.changed(parents, elsewhere);
-        Ok(())
+        Ok(Renamed::Done)
     }
 
-    /// Removes a folder where a file has to go: an empty one, and any with `mirror`.
-    fn clear_way(&self, path: &[Vec<u8>]) -> io::Result<()> {
-        if self.expected.is_some() {
-            return self.remove_tree(path).map(|_| ());
-        }
+    /// Removes an empty folder, for a file.
+    fn remove_empty(&self, path: &[Vec<u8>]) -> io::Result<()> {
         let Place::Folder { root, .. } = &self.place else { return Err(io::ErrorKind::InvalidInput.into()) };
         let (own, parents) = path.split_last().ok_or(io::ErrorKind::InvalidInput)?;
         match unlinkat(root.folder(parents)?, own.as_slice(), AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(io::Error::other("a folder that is not empty has its name")),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(io::Error::other(NOT_EMPTY)),
             other => Ok(other?),
         }
     }

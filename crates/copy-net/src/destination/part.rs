@@ -1,6 +1,8 @@
 //! A part: a file that is not whole yet.
 
+use crate::identity::identity;
 use crate::page_cache::drop_pages;
+use copy::Identity;
 use rustix::fs::{copy_file_range, fallocate, ftruncate, seek, FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use std::fs::File;
@@ -49,6 +51,8 @@ pub struct Part {
     pub(super) base: Option<File>,
     /// A reflink: all of the base is in it.
     pub(super) cloned: bool,
+    /// Some of its content is the base's.
+    pub(super) took: AtomicBool,
     /// Its own name is durable.
     pub(super) named: AtomicBool,
     /// It has its metadata, which fdatasync(2) leaves out.
@@ -88,6 +92,7 @@ impl Part {
     /// # Errors
     /// Those of copy_file_range(2); `UnexpectedEof` where the base is shorter.
     pub fn take(&self, begin: u64, end: u64) -> io::Result<()> {
+        self.took.store(true, Ordering::Release);
         if self.cloned || self.home == Home::Device {
             return Ok(());
         }
@@ -114,6 +119,13 @@ impl Part {
             at = next;
         }
         Ok(())
+    }
+
+    /// True if content was taken over from a base that is not the file of this identity any more: another process has
+    /// written to it since its chunks were hashed.
+    pub(crate) fn took_from_another(&self, base: Identity) -> bool {
+        let is_base = |file: &File| rustix::fs::fstat(file).is_ok_and(|stat| identity(&stat) == base);
+        self.took.load(Ordering::Acquire) && self.base.as_ref().is_some_and(|file| !is_base(file))
     }
 
     fn copy_from(&self, base: &File, begin: u64, end: u64) -> io::Result<()> {

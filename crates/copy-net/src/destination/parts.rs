@@ -1,13 +1,16 @@
 //! Parts from their beginning to their name: begun, sealed, synced, finished.
 
+use super::deferred::{Renamed, Step};
 use super::metadata;
 use super::part::{Base, Home, Part};
-use super::part_names::{parent_of, part_name, size_of};
+use super::paths::{parent_of, size_of};
 use super::place::Place;
 use super::target::Destination;
+use crate::error::EntryFault;
+use crate::identity::identity;
 use crate::names::{fault, unwritable};
 use crate::xattr::Of;
-use copy::{Entry, FaultKind, FileFault};
+use copy::{Entry, FaultKind, Identity};
 use rustix::fs::{openat, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -24,7 +27,7 @@ impl Destination {
             Place::Folder { .. } => {
                 let path = self.path_of(entry).ok()?;
                 let (home, folder) = self.home(path.split_last()?.1).ok()?;
-                let name = part_name(&path, home, "part");
+                let name = self.part_name(&path, home, "part");
                 let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
                 let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
                 regular.then(|| u64::try_from(stat.st_size).unwrap_or_default())
@@ -37,7 +40,7 @@ impl Destination {
     ///
     /// # Errors
     /// `Unwritable`; for a full disk ask [`crate::is_full`] with the errors of the part's methods.
-    pub fn begin(&self, number: u64, entry: &Entry, from: Base) -> Result<Part, FileFault> {
+    pub fn begin(&self, number: u64, entry: &Entry, from: Base) -> Result<Part, EntryFault> {
         let path = self.path_of(entry)?;
         self.begin_part(number, entry, path, from).map_err(|error| unwritable(entry, &error))
     }
@@ -52,6 +55,7 @@ impl Destination {
             resumed: false,
             base: None,
             cloned: false,
+            took: AtomicBool::new(false),
             named: AtomicBool::new(false),
             sealed: AtomicBool::new(false),
         };
@@ -64,7 +68,7 @@ impl Destination {
             return Ok(Part { resumed: from == Base::Resume, ..part });
         }
         let (home, folder) = self.home(path.split_last().ok_or(io::ErrorKind::InvalidInput)?.1)?;
-        let name = part_name(&path, home, "part");
+        let name = self.part_name(&path, home, "part");
         if from == Base::Resume {
             if let Some(file) = open_part(&folder, &name)? {
                 let base = self.open_base(&path, Base::Existing).or_else(|_| self.open_base(&path, Base::Older)).ok();
@@ -86,14 +90,14 @@ impl Destination {
     ///
     /// # Errors
     /// `Unwritable`: the size cannot be set.
-    pub fn seal(&self, part: &Part, entry: &Entry) -> Result<Option<FileFault>, FileFault> {
+    pub fn seal(&self, part: &Part, entry: &Entry) -> Result<Option<EntryFault>, EntryFault> {
         part.set_len(size_of(entry)).map_err(|error| unwritable(entry, &error))?;
         if part.home == Home::Device {
             return Ok(None);
         }
         let set = self.rules.set(entry, Of::Fd(part.file.as_fd()));
         part.sealed.store(true, Ordering::Release);
-        Ok(set.err().map(|reason| fault(&entry.path, FaultKind::Metadata, reason)))
+        Ok(set.err().map(|reason| fault(&entry.path, FaultKind::Metadata, reason).into()))
     }
 
     /// Makes all that was written to these parts durable, with their names in the state folder: fdatasync of few,
@@ -127,8 +131,9 @@ impl Destination {
     }
 
     /// Gives sealed and synced parts their names, and makes the names durable. Many at once cost one sync per folder.
-    /// After a fault the part is still there for another attempt.
-    pub fn finish(&self, parts: Vec<(Part, &Entry)>) -> Vec<Result<(), FileFault>> {
+    /// After a fault the part is still there for another attempt. With `mirror` a folder that has the name is removed
+    /// in the end ([`Destination::close`]).
+    pub fn finish(&self, parts: Vec<(Part, &Entry)>) -> Vec<Result<(), EntryFault>> {
         let Place::Folder { root, .. } = &self.place else {
             return parts.iter().map(|_| Ok(())).collect();
         };
@@ -137,7 +142,12 @@ impl Destination {
             .iter()
             .map(|(part, entry)| {
                 let target = self.path_of(entry)?;
-                self.rename(&part.name, &target).map_err(|error| unwritable(entry, &error))
+                match self.rename(&part.name, &target) {
+                    Ok(Renamed::Done) => {}
+                    Ok(Renamed::Blocked) => self.defer(entry, &target, Step::Rename(part.name.clone())),
+                    Err(error) => return Err(unwritable(entry, &error)),
+                }
+                Ok(())
             })
             .collect();
         let folders = parts.iter().map(|(part, _)| parent_of(&part.path));
@@ -160,17 +170,19 @@ impl Destination {
         }
     }
 
-    /// Reads the file that stands at the entry's name, its older version, or the device: to hash its chunks for a
-    /// delta.
+    /// Opens the file at the entry's name, its older version, or the device, to hash its chunks for a delta; with its
+    /// identity before the first read.
     ///
     /// # Errors
     /// `Unwritable`: it is gone or may not be read.
-    pub fn base(&self, entry: &Entry, from: Base) -> Result<File, FileFault> {
-        if let Place::Device { device, .. } = &self.place {
-            return device.try_clone().map_err(|error| unwritable(entry, &error));
-        }
-        let path = self.path_of(entry)?;
-        self.open_base(&path, from).map_err(|error| unwritable(entry, &error))
+    pub fn base(&self, entry: &Entry, from: Base) -> Result<(File, Identity), EntryFault> {
+        let open = || match &self.place {
+            Place::Device { device, .. } => device.try_clone(),
+            Place::Folder { .. } => self.open_base(&self.path_of(entry).map_err(|f| io::Error::other(f.reason))?, from),
+        };
+        let file = open().map_err(|error| unwritable(entry, &error))?;
+        let stat = rustix::fs::fstat(&file).map_err(|error| unwritable(entry, &error.into()))?;
+        Ok((file, identity(&stat)))
     }
 
     fn open_base(&self, path: &[Vec<u8>], from: Base) -> io::Result<File> {

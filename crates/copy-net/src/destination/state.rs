@@ -4,14 +4,18 @@ use super::metadata;
 use crate::beneath::is_name;
 use crate::error::{CopyError, ErrorKind};
 use crate::names::{is_full, words, STATE_NAME};
+use crate::session::{lock, wait};
 use crate::xattr::Of;
-use rustix::fs::{flock, fstat, mkdirat, openat, statx, AtFlags, FlockOperation, Mode, OFlags, RawDir, StatxFlags};
+use rustix::fs::{
+    flock, fstat, mkdirat, openat, statx, AtFlags, FlockOperation, Mode, OFlags, RawDir, Statx, StatxFlags,
+};
 use rustix::io::Errno;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex};
 
 const LOCK_NAME: &str = "lock";
 
@@ -40,9 +44,18 @@ pub(super) struct Mount {
 /// The mount that a descriptor is on.
 pub(super) fn mount_of(fd: BorrowedFd<'_>) -> io::Result<Mount> {
     let wanted = StatxFlags::TYPE | StatxFlags::MNT_ID;
-    let found = statx(fd, "", AtFlags::EMPTY_PATH, wanted)?;
+    Ok(mount(&statx(fd, "", AtFlags::EMPTY_PATH, wanted)?))
+}
+
+/// The mount that a name in a folder is on; of a link, that of the link.
+pub(super) fn mount_at(folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<Mount> {
+    let wanted = StatxFlags::TYPE | StatxFlags::MNT_ID;
+    Ok(mount(&statx(folder, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)?))
+}
+
+fn mount(found: &Statx) -> Mount {
     let known = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-    Ok(Mount { device: (found.stx_dev_major, found.stx_dev_minor), id: known.then_some(found.stx_mnt_id) })
+    Mount { device: (found.stx_dev_major, found.stx_dev_minor), id: known.then_some(found.stx_mnt_id) }
 }
 
 impl State {
@@ -109,28 +122,52 @@ impl State {
         self.mount
     }
 
+    /// Name of the copy.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Removes the folder and all in it; the lock goes last.
     pub(super) fn remove(self) {
-        let before = fstat(&self.above);
-        let mut names = vec![];
-        let mut buffer = [MaybeUninit::uninit(); 8192];
-        let mut entries = RawDir::new(&self.folder, &mut buffer);
-        while let Some(Ok(entry)) = entries.next() {
-            names.push(entry.file_name().to_owned());
-        }
-        let lock = std::ffi::CString::new(LOCK_NAME).unwrap_or_default();
-        for name in names.iter().filter(|name| **name != lock).chain([&lock]) {
-            let _ = rustix::fs::unlinkat(&self.folder, name.as_c_str(), AtFlags::empty());
-        }
-        if let Ok(all) = sub_folder(self.above.as_fd(), STATE_NAME) {
-            let _ = rustix::fs::unlinkat(&all, self.name.as_str(), AtFlags::REMOVEDIR);
+        let State { folder, _lock: flock, above, name, .. } = self;
+        let before = fstat(&above);
+        empty(&folder);
+        let _ = rustix::fs::unlinkat(&folder, LOCK_NAME, AtFlags::empty());
+        // NFS and FUSE rename a file that is open, and remove it once it is closed.
+        drop(flock);
+        for _ in 0..20 {
+            let Ok(all) = sub_folder(above.as_fd(), STATE_NAME) else { break };
+            match rustix::fs::unlinkat(&all, name.as_str(), AtFlags::REMOVEDIR) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {
+                    let pause = std::time::Duration::from_millis(50);
+                    drop(wait(&Condvar::new(), lock(&Mutex::new(())), pause));
+                    // Another process of this copy may have begun: its lock stays, and so does the folder.
+                    if rustix::fs::statat(&folder, LOCK_NAME, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                        break;
+                    }
+                }
+                _ => break,
+            }
         }
         // Fails while there are states of other copies.
-        let _ = rustix::fs::unlinkat(&self.above, STATE_NAME, AtFlags::REMOVEDIR);
+        let _ = rustix::fs::unlinkat(&above, STATE_NAME, AtFlags::REMOVEDIR);
         // The destination has got its time from the sources; that of a folder of others cannot be set.
         if let Ok(before) = before {
-            let _ = metadata::set_time(Of::Fd(self.above.as_fd()), metadata::stamp(&before));
+            let _ = metadata::set_time(Of::Fd(above.as_fd()), metadata::stamp(&before));
         }
+    }
+}
+
+/// Removes all names of a state folder but the lock's.
+fn empty(folder: &OwnedFd) {
+    let mut names = vec![];
+    let mut buffer = [MaybeUninit::uninit(); 8192];
+    let mut entries = RawDir::new(folder, &mut buffer);
+    while let Some(Ok(entry)) = entries.next() {
+        names.push(entry.file_name().to_owned());
+    }
+    for name in names.iter().filter(|name| name.to_bytes() != LOCK_NAME.as_bytes()) {
+        let _ = rustix::fs::unlinkat(folder, name.as_c_str(), AtFlags::empty());
     }
 }
 

@@ -1,21 +1,23 @@
 //! A destination, opened and locked, and where entries go in it.
 
+use super::deferred::{Deferred, Step};
 use super::durable::Durable;
 use super::metadata::Rules;
 use super::part::Home;
-use super::part_names::path_hash;
+use super::paths::path_hash;
 use super::place::Place;
 use super::state::{mount_of, user_state_folder, State};
 use crate::beneath::{is_name, Beneath};
-use crate::error::{CopyError, ErrorKind};
+use crate::error::{CopyError, EntryFault, ErrorKind};
 use crate::exclude::Exclude;
 use crate::names::{fault, io_error, words, STATE_NAME};
-use copy::{CopyOptions, Entry, FaultKind, FileFault, SourcesShape};
+use copy::{CopyOptions, Entry, FaultKind, SourcesShape};
 use rustix::fs::{openat, Mode, OFlags, CWD};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A folder, file name or block device that a copy goes to. All methods may be called by many threads at once.
 pub struct Destination {
@@ -30,6 +32,14 @@ pub struct Destination {
     pub(super) older: Option<Beneath>,
     /// For `mirror`: hashes of the entries' paths.
     pub(super) expected: Option<Mutex<Vec<u64>>>,
+    /// `mirror`: most entries that are removed; absent: as many as the sources have.
+    pub(super) max_removals: Option<u64>,
+    /// Folders of which the sources left out the content.
+    pub(super) left_out: Mutex<BTreeSet<Vec<Vec<u8>>>>,
+    /// Entries that get their name when `mirror` has removed the folder that has it.
+    pub(super) deferred: Mutex<Vec<Deferred>>,
+    /// Files with several names, of which one stays as the file of an entry ([`Destination::adopt`]).
+    pub(super) adopted: Mutex<BTreeSet<(u64, u64)>>,
     /// Folders that get their metadata at the end.
     pub(super) folders: Mutex<Vec<Entry>>,
     /// As the user wrote it.
@@ -75,6 +85,10 @@ impl Destination {
             exclude,
             older,
             expected: mirror.then(Mutex::default),
+            max_removals: options.max_removals,
+            left_out: Mutex::default(),
+            deferred: Mutex::default(),
+            adopted: Mutex::default(),
             folders: Mutex::default(),
             shown: destination.to_owned(),
         })
@@ -102,15 +116,15 @@ impl Destination {
     }
 
     /// Path of an entry below the destination.
-    pub(super) fn path_of(&self, entry: &Entry) -> Result<Vec<Vec<u8>>, FileFault> {
+    pub(super) fn path_of(&self, entry: &Entry) -> Result<Vec<Vec<u8>>, EntryFault> {
         let refused = entry.path.iter().find(|name| !is_name(name) || name.as_slice() == STATE_NAME.as_bytes());
         if let Some(name) = refused {
             let reason = format!("a name {:?} is not written", String::from_utf8_lossy(name));
-            return Err(fault(&entry.path, FaultKind::Unwritable, reason));
+            return Err(fault(&entry.path, FaultKind::Unwritable, reason).into());
         }
         match &self.place {
             Place::Folder { .. } if self.shape != SourcesShape::Tree && entry.path.len() != 1 => {
-                Err(fault(&entry.path, FaultKind::Unwritable, "the sender spoke of one file"))
+                Err(fault(&entry.path, FaultKind::Unwritable, "the sender spoke of one file").into())
             }
             Place::Folder { name: Some(name), .. } => Ok(vec![name.clone()]),
             _ => Ok(entry.path.clone()),
@@ -127,11 +141,42 @@ impl Destination {
         }
     }
 
+    /// Notes for `mirror` that the sources left out the content of this folder.
+    pub fn leave_content(&self, entry: &Entry) {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.path.clone());
+    }
+
     /// Notes for `mirror` that the sources have this path.
     pub(super) fn expect(&self, path: &[Vec<u8>]) {
         if let Some(expected) = &self.expected {
             expected.lock().unwrap_or_else(PoisonError::into_inner).push(path_hash(path));
         }
+    }
+
+    fn deferred(&self) -> MutexGuard<'_, Vec<Deferred>> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn defer(&self, entry: &Entry, path: &[Vec<u8>], step: Step) {
+        self.deferred().push(Deferred { entry: entry.clone(), path: path.to_vec(), step });
+    }
+
+    /// True if the entry of this path waits.
+    pub(super) fn is_deferred(&self, path: &[Vec<u8>]) -> bool {
+        self.deferred().iter().any(|deferred| deferred.path == path)
+    }
+
+    /// Names of parts that wait.
+    pub(super) fn deferred_parts(&self) -> Vec<Vec<u8>> {
+        let name = |deferred: &Deferred| match &deferred.step {
+            Step::Rename(name) => Some(name.clone()),
+            _ => None,
+        };
+        self.deferred().iter().filter_map(name).collect()
+    }
+
+    pub(super) fn take_deferred(&self) -> Vec<Deferred> {
+        std::mem::take(&mut *self.deferred())
     }
 }
 

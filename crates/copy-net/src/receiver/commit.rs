@@ -1,10 +1,10 @@
 //! Commits: what is written is synced, then noted in the journal, then acknowledged; whole files get their names.
 
 use super::state::{Commit, ReceiveFile, Receiver, Written, COMMIT_BYTES, DAMAGED_MAX};
-use crate::destination::{Base, Part};
+use crate::destination::{Base, Kept, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::session::{lock, wait, GLANCE};
-use copy::{FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
+use copy::{Event, FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -46,15 +46,21 @@ impl Receiver<'_> {
                 return;
             }
             inner.is_whole = true;
-            if inner.part.is_none() && file.base == Base::Existing {
-                inner.is_gone = true;
-                drop(inner);
-                return self.stays(file, told);
+            let base = inner.base.filter(|_| inner.part.is_none() && file.base == Base::Existing);
+            drop(inner);
+            if let Some(Kept::Yes(metadata)) = base.map(|base| self.destination.keep(&file.entry, base)) {
+                lock(&file.inner).is_gone = true;
+                let outcome = Outcome::Done { was_there: true, hash: Some(told), metadata };
+                self.conclude(file.number, &file.entry, None, outcome);
+                self.commit_ready.notify_all();
+                return;
             }
         }
-        // An older version of which nothing differs: the part gets all of it.
-        if let Err(fault) = self.part(file) {
-            return self.unwritable(file, fault.kind, fault.reason);
+        // All chunks are those of a file that is not kept: the part gets all of it.
+        match self.try_entry(|| self.part(file)) {
+            Some(Ok(_)) => {}
+            Some(Err(fault)) => return self.unwritable(file, fault.kind, fault.reason),
+            None => return,
         }
         let mut commit = lock(&self.commit);
         if commit.chunks.is_empty() && commit.whole.is_empty() {
@@ -62,13 +68,6 @@ impl Receiver<'_> {
         }
         commit.whole.push(file.clone());
         drop(commit);
-        self.commit_ready.notify_one();
-    }
-
-    /// The file that is there has the same content: only its metadata are set.
-    fn stays(&self, file: &ReceiveFile, hash: [u8; 32]) {
-        let metadata = self.destination.adjust(&file.entry).err().map(|fault| fault.reason);
-        self.conclude(file.number, &file.entry, None, Outcome::Done { was_there: true, hash: Some(hash), metadata });
         self.commit_ready.notify_one();
     }
 
@@ -143,6 +142,10 @@ impl Receiver<'_> {
                 parts.entry(file.number).or_insert_with(|| (file.clone(), part));
             }
         }
+        batch.whole.retain(|file| match parts.get(&file.number) {
+            Some((_, part)) => self.has_its_base(file, part, &mut batch.records) && self.has_its_length(file, part),
+            None => false,
+        });
         if self.options.verify_read {
             let whole: Vec<&Part> =
                 batch.whole.iter().filter_map(|file| parts.get(&file.number)).map(|(_, part)| &**part).collect();
@@ -314,28 +317,62 @@ impl Receiver<'_> {
         if wrong.is_empty() {
             return true;
         }
+        let count = wrong.len();
+        if self.lose_chunks(file, wrong, records) > 3 {
+            self.unwritable(file, FaultKind::Unwritable, "the disk does not keep what is written".into());
+        } else {
+            let path = copy::show_path(&file.entry.path);
+            self.session.retry(format!("{path}: {count} chunks are not on the disk as they were written"));
+        }
+        false
+    }
+
+    /// False: another process has written to the file that chunks were taken over from, and all of them are requested
+    /// from the sender.
+    fn has_its_base(&self, file: &Arc<ReceiveFile>, part: &Part, records: &mut Vec<u8>) -> bool {
+        let base = lock(&file.inner).base;
+        if !base.is_some_and(|base| part.took_from_another(base)) {
+            return true;
+        }
+        // Nothing is taken over a second time.
+        lock(&file.inner).base = None;
+        let path = copy::show_path(&file.entry.path);
+        self.session.retry(format!("{path}: its file at the destination has changed meanwhile: it is sent whole"));
+        self.lose_chunks(file, (0..file.plan.count()).collect(), records);
+        false
+    }
+
+    /// Gives a part its length: a hole at its end is read back too.
+    fn has_its_length(&self, file: &Arc<ReceiveFile>, part: &Part) -> bool {
+        match self.with_room(|| part.set_len(file.plan.size())) {
+            Ok(()) => true,
+            Err(error) => {
+                if !self.is_fatal(&error) {
+                    self.unwritable(file, FaultKind::Unwritable, error.to_string());
+                }
+                false
+            }
+        }
+    }
+
+    /// Requests chunks again that the part does not have; returns how often this file was damaged.
+    fn lose_chunks(&self, file: &Arc<ReceiveFile>, chunks: Vec<u64>, records: &mut Vec<u8>) -> u32 {
         let times = {
             let mut inner = lock(&file.inner);
-            wrong.iter().for_each(|&chunk| inner.hashes.clear(chunk));
+            chunks.iter().for_each(|&chunk| inner.hashes.clear(chunk));
             inner.is_whole = false;
             inner.told = None;
             inner.damaged += 1;
             inner.damaged
         };
-        Record::Lost { key: file.key, chunks: wrong.clone() }.encode(records);
-        let path = copy::show_path(&file.entry.path);
-        if times > 3 {
-            self.unwritable(file, FaultKind::Unwritable, "the disk does not keep what is written".into());
-            return false;
-        }
-        self.session.retry(format!("{path}: {} chunks are not on the disk as they were written", wrong.len()));
+        Record::Lost { key: file.key, chunks: chunks.clone() }.encode(records);
         {
             let mut state = lock(&self.state);
-            state.wanted_chunks += wrong.len() as u64;
-            state.wanted_bytes += wrong.iter().map(|&chunk| file.plan.length(chunk)).sum::<u64>();
+            state.wanted_chunks += chunks.len() as u64;
+            state.wanted_bytes += chunks.iter().map(|&chunk| file.plan.length(chunk)).sum::<u64>();
         }
-        self.want_again(file, wrong.into_iter().map(|chunk| (chunk, chunk + 1)).collect());
-        false
+        self.want_again(file, chunks.into_iter().map(|chunk| (chunk, chunk + 1)).collect());
+        times
     }
 
     /// All entries are concluded: folders get their times, `mirror` removes, all is durable; then the sender is told.
@@ -346,13 +383,15 @@ impl Receiver<'_> {
             Ok(closed) => {
                 let root = lock(&self.state).manifest.as_ref().map_or([0; 32], |rows| rows.root());
                 self.session.counters.removed.store(closed.removed, Relaxed);
+                *lock(&self.removals) = closed.removals;
+                closed.notes.into_iter().for_each(|text| self.session.event(Event::Note { text }));
                 let mut faults = vec![];
                 for fault in closed.faults {
                     // A message holds a megabyte.
                     if faults.len() < 100 {
                         faults.push((fault.path.clone(), fault.kind, fault.reason.clone()));
                     }
-                    self.session.fault(fault);
+                    self.session.fault(fault.into());
                 }
                 self.session.say(&Message::Finished { root, removed: closed.removed, faults });
             }

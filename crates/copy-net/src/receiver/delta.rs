@@ -37,7 +37,10 @@ impl Receiver<'_> {
                 continue;
             }
             match self.destination.base(&file.entry, file.base) {
-                Ok(base) => self.compare(&file, &base),
+                Ok((base, identity)) => {
+                    lock(&file.inner).base = Some(identity);
+                    self.compare(&file, &base);
+                }
                 Err(fault) => self.unwritable(&file, FaultKind::Unwritable, fault.reason),
             }
         }

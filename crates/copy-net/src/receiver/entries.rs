@@ -60,7 +60,7 @@ impl Receiver<'_> {
         if first != lock(&self.state).announced {
             return Err(WireError("an entry out of order"));
         }
-        for (number, WireEntry { entry, first }) in (first..).zip(entries) {
+        for (number, WireEntry { entry, first, content_left_out }) in (first..).zip(entries) {
             {
                 let mut state = lock(&self.state);
                 if number != state.announced || state.end.is_some() {
@@ -75,6 +75,9 @@ impl Receiver<'_> {
             if let EntryKind::File { size, .. } = entry.kind {
                 self.session.counters.files_total.fetch_add(1, Relaxed);
                 self.session.counters.bytes_total.fetch_add(size, Relaxed);
+            }
+            if content_left_out {
+                self.destination.leave_content(&entry);
             }
             self.entry(number, entry, first, &mut wants)?;
             if self.session.is_over() {
@@ -119,9 +122,10 @@ impl Receiver<'_> {
         first: Option<Vec<Vec<u8>>>,
         wants: &mut Vec<Want>,
     ) -> Result<(), WireError> {
-        let existing = match self.destination.look(&entry, first.as_deref()) {
-            Ok(existing) => existing,
-            Err(fault) => {
+        let existing = match self.try_entry(|| self.destination.look(&entry, first.as_deref())) {
+            None => return Ok(()),
+            Some(Ok(existing)) => existing,
+            Some(Err(fault)) => {
                 let outcome = Outcome::Fault { kind: fault.kind, reason: fault.reason };
                 self.conclude(number, &entry, first.as_deref(), outcome);
                 return Ok(());
@@ -142,18 +146,29 @@ impl Receiver<'_> {
                     state.links.entry(to).or_default().push((number, entry, first));
                     return Ok(());
                 }
-                let outcome = match existing {
-                    Existing::Same => there(None),
-                    _ => self.make_link(&state, to, &entry, &first),
+                // Its first name may have been given to another file after the first look.
+                let is_linked = existing == Existing::Same
+                    && !state.left_out.contains(&to)
+                    && self.destination.look(&entry, Some(&first)) == Ok(Existing::Same);
+                let outcome = match is_linked {
+                    true => there(None),
+                    false => self.make_link(&state, to, &entry, &first),
                 };
                 self.conclude_in(&mut state, number, &entry, Some(&first), outcome);
             }
             _ => {
                 let outcome = match (existing, &entry.kind) {
-                    // The destination sets times and mode of each folder that it was told of, at the end.
-                    (Existing::Same, EntryKind::Folder) => was_there(made(self.destination.make(&entry, None))),
-                    (Existing::Same, _) => there(None),
-                    _ => made(self.destination.make(&entry, None)),
+                    (Existing::Same, kind) if *kind != EntryKind::Folder => there(None),
+                    (existing, kind) => {
+                        let Some(result) = self.try_entry(|| self.destination.make(&entry, None)) else {
+                            return Ok(());
+                        };
+                        // The destination sets times and mode of each folder that it was told of, at the end.
+                        match existing == Existing::Same && *kind == EntryKind::Folder {
+                            true => was_there(made(result)),
+                            false => made(result),
+                        }
+                    }
                 };
                 self.conclude(number, &entry, None, outcome);
             }

@@ -1,14 +1,14 @@
 //! State of the receiver, shared by its threads, and the ways of an entry to its end.
 
 use crate::destination::{Base, Destination, Part};
-use crate::error::{CopyError, ErrorKind};
+use crate::error::{CopyError, EntryFault, ErrorKind};
 use crate::journal_file::JournalFile;
 use crate::known_hashes::KnownHashes;
 use crate::manifest_file::ManifestFile;
 use crate::session::{lock, CpuCount, Session};
 use copy::{
     show_path, whole_records, ChunkHash, ChunkHashes, CopyOptions, Entry, EntryKind, FaultKind, FileFault, FileKey,
-    JournalIndex, Message, Outcome, Plan,
+    Identity, JournalIndex, Message, Outcome, Plan,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -36,6 +36,8 @@ pub(crate) struct Receiver<'a> {
     pub(super) delta_ready: Condvar,
     /// Frames that were taken, by stream that is open.
     pub(super) streams: Mutex<BTreeMap<u32, Arc<AtomicU64>>>,
+    /// Paths that `mirror` removed.
+    pub(super) removals: Mutex<Vec<String>>,
     /// Parts that may be open at once, and half of them before a commit.
     pub(super) parts_max: usize,
 }
@@ -106,6 +108,8 @@ pub(super) struct ReceiveInner {
     pub(super) doubted: Vec<u64>,
     /// Of chunks as the base has them (delta).
     pub(super) base_hashes: Vec<(u64, ChunkHash)>,
+    /// Identity of the base before its first chunk was hashed.
+    pub(super) base: Option<Identity>,
     pub(super) durable: u64,
     /// Chunks that are as the base has them, while nothing else was written: the file may stay as it is.
     pub(super) same: Vec<(u64, ChunkHash)>,
@@ -170,6 +174,7 @@ impl<'a> Receiver<'a> {
             delta: Mutex::new(VecDeque::new()),
             delta_ready: Condvar::new(),
             streams: Mutex::new(BTreeMap::new()),
+            removals: Mutex::default(),
             parts_max: raise_descriptors(),
         })
     }
@@ -184,7 +189,7 @@ impl<'a> Receiver<'a> {
     }
 
     /// The part of a file; it is begun with the first chunk that is not as the base has it. None: the file is over.
-    pub(super) fn part(&self, file: &Arc<ReceiveFile>) -> Result<Option<Arc<Part>>, FileFault> {
+    pub(super) fn part(&self, file: &Arc<ReceiveFile>) -> Result<Option<Arc<Part>>, EntryFault> {
         let (part, same) = {
             let mut inner = lock(&file.inner);
             if inner.is_gone {
@@ -203,11 +208,11 @@ impl<'a> Receiver<'a> {
         // Without the lock: this may be many bytes.
         for (chunk, hash) in same {
             let begin = file.plan.begin(chunk);
-            let result = part.take(begin, begin + file.plan.length(chunk));
+            let result = self.with_room(|| part.take(begin, begin + file.plan.length(chunk)));
             lock(&file.inner).taking -= 1;
             if let Err(error) = result {
                 if !self.is_fatal(&error) {
-                    return Err(fault(&file.entry, FaultKind::Unwritable, error.to_string()));
+                    return Err(fault(&file.entry, FaultKind::Unwritable, error.to_string()).into());
                 }
                 return Ok(None);
             }
@@ -286,7 +291,49 @@ impl<'a> Receiver<'a> {
             let reason = format!("a hard link to {}, which is not copied", show_path(first));
             return Outcome::Fault { kind: FaultKind::Unwritable, reason };
         }
-        made(self.destination.make(entry, Some(first)))
+        match self.destination.make(entry, Some(first)) {
+            Err(fault) if fault.is_full() => {
+                // The copy ends, and what it says of this entry is not heard.
+                self.session.fail(self.destination.full(state.wanted_bytes));
+                made(Err(fault))
+            }
+            result => made(result),
+        }
+    }
+
+    /// Repeats an action as long as the disk is full and there are parts that no entry of this attempt needs.
+    pub(super) fn with_room<T>(&self, mut action: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+        loop {
+            match action() {
+                Err(error) if crate::names::is_full(&error) && self.make_room() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The same for what is made at the destination. `None`: the disk is full, and the copy has ended with that.
+    pub(super) fn try_entry<T>(
+        &self,
+        mut action: impl FnMut() -> Result<T, EntryFault>,
+    ) -> Option<Result<T, EntryFault>> {
+        loop {
+            match action() {
+                Err(fault) if fault.is_full() => {
+                    if !self.make_room() {
+                        let needed = lock(&self.state).wanted_bytes;
+                        self.session.fail(self.destination.full(needed));
+                        return None;
+                    }
+                }
+                result => return Some(result),
+            }
+        }
+    }
+
+    /// Removes parts of earlier attempts that no entry of this one needs so far; false: there are none.
+    fn make_room(&self) -> bool {
+        let files: Vec<_> = lock(&self.state).files.values().cloned().collect();
+        self.destination.make_room(files.iter().map(|file| &file.entry)) > 0
     }
 
     /// Takes a file out of the work: it is begun anew, left out or concluded. Its part is thrown away.
@@ -338,6 +385,11 @@ impl<'a> Receiver<'a> {
         false
     }
 
+    /// Paths that `mirror` removed, the first 10,000.
+    pub fn take_removals(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.removals))
+    }
+
     /// Root and manifest of a copy that is done, after all threads have ended.
     ///
     /// # Errors
@@ -364,6 +416,7 @@ impl ReceiveFile {
             hashes: ChunkHashes::new(&plan),
             doubted: vec![],
             base_hashes: vec![],
+            base: None,
             durable: 0,
             same: vec![],
             taking: 0,
@@ -382,7 +435,7 @@ pub(super) fn fault(entry: &Entry, kind: FaultKind, reason: String) -> FileFault
 }
 
 /// Outcome of an entry without content.
-pub(super) fn made(result: Result<Option<FileFault>, FileFault>) -> Outcome {
+pub(super) fn made(result: Result<Option<EntryFault>, EntryFault>) -> Outcome {
     match result {
         Ok(metadata) => Outcome::Done { was_there: false, hash: None, metadata: metadata.map(|fault| fault.reason) },
         Err(fault) => Outcome::Fault { kind: fault.kind, reason: fault.reason },

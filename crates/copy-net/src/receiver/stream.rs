@@ -184,28 +184,19 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    fn begin_failed(&self, file: &Arc<ReceiveFile>, fault: copy::FileFault) {
-        // A full disk shows here too: the part's folder needs an inode.
-        let full = [libc::ENOSPC, libc::EDQUOT].map(io::Error::from_raw_os_error);
-        match full.into_iter().find(|error| fault.reason.contains(&error.to_string())) {
-            Some(error) => {
-                self.is_fatal(&error);
-            }
-            None => self.unwritable(file, fault.kind, fault.reason),
-        }
-    }
-
     /// Writes to the part, if the chunk still has a file. One that cannot be written is left out, and the stream goes
     /// on.
-    fn write(&self, target: &mut Option<Target>, write: impl FnOnce(&Part) -> io::Result<()>) -> io::Result<()> {
+    fn write(&self, target: &mut Option<Target>, write: impl Fn(&Part) -> io::Result<()>) -> io::Result<()> {
         let Some(Target { file, part }) = target else { return Ok(()) };
         if part.is_none() {
-            *part = match self.part(file) {
-                Ok(part) => part,
-                Err(fault) => {
-                    self.begin_failed(file, fault);
+            // A full disk shows here too: a part needs an inode.
+            *part = match self.try_entry(|| self.part(file)) {
+                Some(Ok(part)) => part,
+                Some(Err(fault)) => {
+                    self.unwritable(file, fault.kind, fault.reason);
                     None
                 }
+                None => None,
             };
         }
         // Begun anew meanwhile: nothing of this try is written over the next one.
@@ -214,7 +205,7 @@ impl Receiver<'_> {
             *target = None;
             return Ok(());
         };
-        let Err(error) = write(to) else { return Ok(()) };
+        let Err(error) = self.with_room(|| write(to)) else { return Ok(()) };
         if self.is_fatal(&error) {
             return Err(error);
         }

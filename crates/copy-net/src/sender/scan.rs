@@ -30,7 +30,9 @@ impl Sender<'_> {
         let mut is_complete = true;
         let mut told_ns = path_net::monotonic_ns();
         while !self.session.is_over() {
-            let Some(found) = tree.next() else {
+            let found = tree.next();
+            tree.take_notes().into_iter().for_each(|text| self.session.event(Event::Note { text }));
+            let Some(found) = found else {
                 self.announce(&mut batch);
                 lock(&self.state).end = Some(count);
                 self.session.say(&Message::End { entries: count, complete: is_complete });
@@ -50,15 +52,14 @@ impl Sender<'_> {
                 EntryKind::HardLink { to } => tree.first_path(to),
                 _ => None,
             };
-            let wire = WireEntry { entry, first };
-            if !wire.fits() {
+            let wire = WireEntry { entry, first, content_left_out: tree.content_left_out() };
+            if let Some(reason) = wire.exceeds() {
                 is_complete = false;
                 self.announce(&mut batch);
                 let mut state = lock(&self.state);
                 self.left_out(&mut state, number);
                 state.announced = number + 1;
                 drop(state);
-                let reason = "its path, target, extended attributes or size are beyond what a copy takes".to_string();
                 self.session.fault(fault(&wire.entry, FaultKind::Unreadable, reason.clone()));
                 self.session.say(&Message::Dropped { number, kind: FaultKind::Unreadable, reason });
                 continue;

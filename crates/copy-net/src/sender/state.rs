@@ -119,7 +119,7 @@ impl<'a> Sender<'a> {
     }
 
     pub(super) fn new_entry(&self, number: u64, wire: WireEntry, generation: u32) -> SendEntry {
-        let WireEntry { entry, first } = wire;
+        let WireEntry { entry, first, .. } = wire;
         let size = match entry.kind {
             EntryKind::File { size, .. } => size,
             _ => 0,
@@ -211,9 +211,8 @@ impl<'a> Sender<'a> {
             EntryKind::File { size, .. } => size,
             _ => 0,
         };
-        let mut wire = WireEntry { entry: now, first: None };
-        if !wire.fits() {
-            let reason = "it has grown beyond what a copy takes".to_string();
+        let mut wire = WireEntry { entry: now, first: None, content_left_out: false };
+        if let Some(reason) = wire.exceeds() {
             return self.drop_entry(entry, FaultKind::Changed, reason);
         }
         let generation = entry.generation + 1;

@@ -2,6 +2,7 @@
 
 use super::metadata::{self, Wanted};
 use super::origin::Origin;
+use crate::identity::identity;
 use crate::names::{fault, words};
 use crate::page_cache::{any_cached, drop_pages};
 use copy::{Entry, EntryKind, FaultKind, FileFault, Identity};
@@ -108,7 +109,7 @@ impl SourceFiles {
             mode: 0o600,
             uid: stat.st_uid,
             gid: stat.st_gid,
-            modified: metadata::identity(&stat).modified,
+            modified: identity(&stat).modified,
             xattrs: vec![],
             identity: Identity { device: stat.st_rdev, size, ..Identity::default() },
         })
@@ -142,7 +143,7 @@ impl SourceFile {
             let size = crate::device::bytes(self.file.as_fd())?;
             return Ok(Identity { device: stat.st_rdev, size, ..Identity::default() });
         }
-        Ok(metadata::identity(&stat))
+        Ok(identity(&stat))
     }
 
     /// Gives back pages of [begin, end) that reading brought into the page cache; call it when they were sent.

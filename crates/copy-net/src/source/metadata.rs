@@ -2,8 +2,9 @@
 
 use super::extents;
 use crate::beneath::Beneath;
+use crate::identity::{identity, size};
 use crate::xattr::{self, Of};
-use copy::{Entry, EntryKind, Identity, Stamp};
+use copy::{Entry, EntryKind};
 use rustix::fs::{FileType, Stat};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,26 +14,6 @@ use std::os::fd::BorrowedFd;
 pub(super) struct Wanted {
     pub(super) xattrs: bool,
     pub(super) sparse: bool,
-}
-
-/// Identity of what `stat` shows.
-pub(super) fn identity(stat: &Stat) -> Identity {
-    Identity {
-        device: stat.st_dev,
-        inode: stat.st_ino,
-        size: size(stat),
-        modified: Stamp { seconds: stat.st_mtime, nanoseconds: nanoseconds(stat.st_mtime_nsec) },
-        changed: Stamp { seconds: stat.st_ctime, nanoseconds: nanoseconds(stat.st_ctime_nsec) },
-    }
-}
-
-pub(super) fn size(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_size).unwrap_or_default()
-}
-
-#[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions, reason = "the type differs per target")]
-fn nanoseconds(value: impl TryInto<u32>) -> u32 {
-    value.try_into().unwrap_or_default()
 }
 
 /// The entry at `name` in `folder`, `below` is its path from `root`. None: a socket, which has no content.

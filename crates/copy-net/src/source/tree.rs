@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Folders that are kept open along the way down; those above are opened again on the way up.
 const OPEN_MAX: usize = 64;
+/// Notes of one folder's names between two calls of [`SourceTree::take_notes`], at most.
+const NOTES_MAX: usize = 100;
 
 /// The sources, entry by entry.
 pub struct SourceTree {
@@ -44,6 +46,10 @@ pub struct SourceTree {
     pending: Option<FileFault>,
     /// Path of this copy's state in its destination.
     state: Option<String>,
+    /// The last entry is a folder on another file system, whose content is left out.
+    content_left_out: bool,
+    /// See [`SourceTree::take_notes`].
+    notes: Vec<String>,
 }
 
 /// First name of a file that has several.
@@ -87,6 +93,8 @@ impl SourceTree {
             tops: BTreeSet::new(),
             pending: None,
             state: None,
+            content_left_out: false,
+            notes: vec![],
         })
     }
 
@@ -107,6 +115,16 @@ impl SourceTree {
     /// Path of the entry that the last hard link leads to; `number` is that of its kind.
     pub fn first_path(&self, number: u64) -> Option<Vec<Vec<u8>>> {
         self.last_link.as_ref().filter(|first| first.number == number).map(|first| first.path.clone())
+    }
+
+    /// True if the last entry is a folder whose content is left out, since it is on another file system.
+    pub fn content_left_out(&self) -> bool {
+        self.content_left_out
+    }
+
+    /// Names that are left out and no fault, each in one line, since the last call: states of unfinished copies.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// The files of this walk, to be shared by the threads of the streams.
@@ -218,15 +236,22 @@ impl SourceTree {
         let mut names = vec![];
         let mut folder = None;
         let device = self.files.device_of(self.origin);
-        if !self.one_file_system || stat.st_dev == device {
+        if self.one_file_system && stat.st_dev != device {
+            self.content_left_out = true;
+        } else {
             match root.listed(below) {
                 Ok(fd) if self.is_destination(&fd) => {
                     let reason = "it is the destination of this copy: its content is left out";
                     self.pending = Some(fault(&self.path, FaultKind::Unreadable, reason));
                 }
                 Ok(fd) => {
-                    if let Err(error) = list(&fd, &mut names) {
-                        self.pending = Some(self.unreadable(&error));
+                    match list(&fd, &mut names) {
+                        Ok(has_state) if has_state && self.notes.len() < NOTES_MAX => {
+                            let path = copy::show_path(&[self.path.as_slice(), &[STATE_NAME.into()]].concat());
+                            self.notes.push(format!("left out: {path}: parts and journals of copies to this folder"));
+                        }
+                        Ok(_) => {}
+                        Err(error) => self.pending = Some(self.unreadable(&error)),
                     }
                     folder = Some(fd);
                 }
@@ -287,6 +312,7 @@ impl Iterator for SourceTree {
     /// The next entry with its number, which counts entries, not faults. A fault leaves one entry, or what is below it,
     /// out.
     fn next(&mut self) -> Option<Self::Item> {
+        self.content_left_out = false;
         loop {
             if let Some(fault) = self.pending.take() {
                 return Some(Err(fault));
@@ -314,17 +340,18 @@ impl Iterator for SourceTree {
     }
 }
 
-/// Names of a folder, sorted: a walk has the same order each time.
-fn list(folder: &OwnedFd, names: &mut Vec<Vec<u8>>) -> io::Result<()> {
+/// Names of a folder, sorted: a walk has the same order each time. True: the states of copies to it are there too.
+fn list(folder: &OwnedFd, names: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+    let mut has_state = false;
     let mut buffer = [MaybeUninit::uninit(); 32_768];
     let mut entries = RawDir::new(folder, &mut buffer);
     let result = loop {
         match entries.next() {
-            None => break Ok(()),
+            None => break Ok(has_state),
             Some(Err(error)) => break Err(error.into()),
             Some(Ok(entry)) => match entry.file_name().to_bytes() {
                 b"." | b".." => {}
-                name if name == STATE_NAME.as_bytes() => {}
+                name if name == STATE_NAME.as_bytes() => has_state = true,
                 name => names.push(name.to_vec()),
             },
         }

@@ -21,7 +21,7 @@ fn message(bytes: &[u8]) {
     let Ok(message) = Message::decode(bytes) else { return };
     match &message {
         Message::Entries { entries, .. } => entries.iter().for_each(|entry| {
-            assert!(check_path(&entry.entry.path).is_ok() && entry.fits());
+            assert!(check_path(&entry.entry.path).is_ok() && entry.exceeds().is_none());
             if let copy::EntryKind::File { size, .. } = entry.entry.kind {
                 let plan = Plan::new(size, None);
                 assert!(size <= FILE_MAX && plan.count() <= 1 << 24 && plan.length(plan.count() - 1) <= CHUNK_MAX);

@@ -2,6 +2,7 @@
 
 use super::acceptor::Acceptor;
 use super::config::{IpConfig, PeerConfig};
+use super::half_open::{HalfOpen, HANDSHAKES};
 use super::learnt::LearntGateway;
 use super::status::PeerStatus;
 use super::tcp_link::{TcpLink, WRITE_BYTES};
@@ -9,6 +10,7 @@ use super::tls::Tls;
 use crate::clock;
 use crate::log::Log;
 use crate::socket::set_congestion;
+use admission::Pending;
 use rustix::event::PollFlags;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{bind, listen, socket_with, AddressFamily, SocketFlags, SocketType};
@@ -19,6 +21,7 @@ use std::os::fd::BorrowedFd;
 use storage::fc::fabric::{Event as FabricEvent, Fabric};
 use storage::fc::ifcp::{Clock, Closing, ConnectionKey, Event, Flow, Gateway, PeerKey, Settings};
 use storage::fc::ifcp::{Counters, RemotePort, SessionView};
+use units::Time;
 use wire::fc::Wwn;
 use wire::fc::{FcId, Frame};
 use wire::ifcp::AddressMode;
@@ -27,9 +30,6 @@ use wire::ifcp::AddressMode;
 const READS_MAX: usize = 8;
 /// Time between two looks at the clock of the day: NTP moves it against the running one.
 const CLOCK_NS: u64 = 1_000_000_000;
-/// Longest time for a peer's handshake, ns, and handshakes at once.
-const HANDSHAKE_NS: u64 = 3_000_000_000;
-const HANDSHAKES_MAX: usize = 64;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
@@ -50,8 +50,12 @@ pub(super) struct IpSide {
     own: IpAddr,
     congestion_control: Option<String>,
     tls: Option<Tls>,
-    /// Connections that were accepted and whose peer has not shown yet who it is, with the time of their end.
-    handshakes: Vec<(TcpLink, PeerKey, u64)>,
+    /// Connections that were accepted and whose peer has not shown yet who it is, by number.
+    handshakes: BTreeMap<u64, (TcpLink, PeerKey)>,
+    next_handshake: u64,
+    pending: Pending<u64>,
+    /// Connections that were accepted and that no session uses yet.
+    half_open: HalfOpen,
     mode: AddressMode,
     peers: BTreeMap<PeerKey, Peer>,
     next_peer: u32,
@@ -95,7 +99,10 @@ impl IpSide {
             own: config.listen.ip(),
             congestion_control: config.congestion_control,
             tls,
-            handshakes: Vec::new(),
+            handshakes: BTreeMap::new(),
+            next_handshake: 0,
+            pending: Pending::new(HANDSHAKES, u64::from_ne_bytes(clock::entropy())),
+            half_open: HalfOpen::new(u64::from_ne_bytes(clock::entropy())),
             listener,
             mode: config.mode,
             next_peer: peers.len() as u32,
@@ -135,7 +142,7 @@ impl IpSide {
             let (fd, events) = link.waits_for(reads);
             (Some(*key), fd, events)
         });
-        let handshakes = self.handshakes.iter().map(|(link, _, _)| {
+        let handshakes = self.handshakes.values().map(|(link, _)| {
             let (fd, events) = link.waits_for(true);
             (None, fd, events)
         });
@@ -154,8 +161,9 @@ impl IpSide {
 
     /// Time at which [`IpSide::round`] has something to do, ns.
     pub fn poll_timeout(&self) -> u64 {
-        let handshakes = self.handshakes.iter().map(|(_, _, end_ns)| *end_ns).min();
-        [self.gateway.poll_timeout(), handshakes].into_iter().flatten().fold(self.next_clock_ns, u64::min)
+        let handshakes = self.pending.poll_timeout().map(|time| time.0);
+        let half_open = self.half_open.poll_timeout();
+        [self.gateway.poll_timeout(), handshakes, half_open].into_iter().flatten().fold(self.next_clock_ns, u64::min)
     }
 
     /// Takes a change of the fabric's logins.
@@ -191,12 +199,15 @@ impl IpSide {
             self.accept(now_ns);
             self.shake_hands(now_ns);
         }
-        let handshakes = std::mem::take(&mut self.handshakes).into_iter();
-        let (under_way, late): (Vec<_>, Vec<_>) = handshakes.partition(|(_, _, end_ns)| *end_ns > now_ns);
-        self.handshakes = under_way;
-        for (_, peer, _) in late {
-            let line = format!("{}: refused: no TLS handshake in time", self.name_of(peer));
-            self.log.connection(clock::now(), line);
+        for number in self.pending.expire(Time(now_ns)) {
+            if let Some((_, peer)) = self.handshakes.remove(&number) {
+                let line = format!("{}: refused: no TLS handshake in time", self.name_of(peer));
+                self.log.connection(clock::now(), line);
+            }
+        }
+        let late = self.half_open.expire(now_ns, |key| self.gateway.is_half_open(key));
+        for key in late {
+            self.close_half_open(key, now_ns);
         }
         let mut more = false;
         for key in std::mem::take(&mut self.active) {
@@ -431,10 +442,14 @@ impl IpSide {
             let tls = self.tls.as_ref().map(|tls| tls.server(from.ip())).transpose();
             match tls.and_then(|tls| TcpLink::accepted(stream, tls)) {
                 Ok(link) if link.is_up => self.take(link, peer, now_ns),
-                Ok(_) if self.handshakes.len() >= HANDSHAKES_MAX => {
-                    self.log.connection(clock::now(), format!("{from}: refused: too many handshakes at once"));
+                Ok(link) => {
+                    self.next_handshake += 1;
+                    self.handshakes.insert(self.next_handshake, (link, peer));
+                    if let Some(displaced) = self.pending.admit(Time(now_ns), self.next_handshake, from.ip(), |_| ()) {
+                        self.handshakes.remove(&displaced);
+                        self.log.connection(clock::now(), format!("{from}: too many handshakes: another was closed"));
+                    }
                 }
-                Ok(link) => self.handshakes.push((link, peer, now_ns + HANDSHAKE_NS)),
                 Err(error) => self.log.connection(clock::now(), format!("{from}: {error}")),
             }
         }
@@ -442,11 +457,17 @@ impl IpSide {
 
     /// Goes on with the handshakes of accepted connections.
     fn shake_hands(&mut self, now_ns: u64) {
-        for (mut link, peer, end_ns) in std::mem::take(&mut self.handshakes) {
+        for (number, (mut link, peer)) in std::mem::take(&mut self.handshakes) {
             match link.finish_connect() {
-                Ok(true) => self.take(link, peer, now_ns),
-                Ok(false) => self.handshakes.push((link, peer, end_ns)),
+                Ok(true) => {
+                    self.pending.remove(&number);
+                    self.take(link, peer, now_ns);
+                }
+                Ok(false) => {
+                    self.handshakes.insert(number, (link, peer));
+                }
                 Err(error) => {
+                    self.pending.remove(&number);
                     let line = format!("{}: refused: {error}", self.name_of(peer));
                     self.log.connection(clock::now(), line);
                 }
@@ -459,7 +480,20 @@ impl IpSide {
         if let Some(key) = self.gateway.handle_accepted(peer, now_ns) {
             self.links.insert(key, link);
             self.active.insert(key);
+            let address = self.peers.get(&peer).map_or(self.own, |peer| peer.config.address.ip());
+            if let Some(displaced) = self.half_open.admit(now_ns, key, address, |key| self.gateway.is_half_open(key)) {
+                self.close_half_open(displaced, now_ns);
+            }
         }
+    }
+
+    fn close_half_open(&mut self, key: ConnectionKey, now_ns: u64) {
+        let name = self.gateway.peer_of(key).map_or("a peer", |peer| self.name_of(peer));
+        let line = format!("{name}: closed: a connection without a session, of too many");
+        self.log.connection(clock::now(), line);
+        self.active.remove(&key);
+        self.links.remove(&key);
+        self.gateway.handle_closed(key, now_ns);
     }
 
     /// Reads and writes a link. Returns whether there may be more to read.

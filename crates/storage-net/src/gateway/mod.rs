@@ -8,6 +8,7 @@ mod acceptor;
 mod address_file;
 mod config;
 mod engine;
+mod half_open;
 mod ip_side;
 mod isns_side;
 mod learnt;

@@ -261,6 +261,12 @@ impl Gateway {
         Some(connection)
     }
 
+    /// True for a connection that was accepted and that no session uses: any program at the peer's address can make it.
+    pub fn is_half_open(&self, connection: ConnectionKey) -> bool {
+        let own = self.connections.get(&connection);
+        own.is_some_and(|own| !own.outgoing && own.phase == Phase::Unbound && own.session.is_none())
+    }
+
     /// The peer of a connection that is there.
     pub fn peer_of(&self, connection: ConnectionKey) -> Option<PeerKey> {
         self.connections.get(&connection).map(|own| own.peer)

@@ -24,6 +24,8 @@ pub struct TargetConfig {
     pub max_sessions: usize,
     /// Connections in full feature phase at a time; a further login is refused. None: no bound.
     pub max_connections: Option<usize>,
+    /// The same from one address ([`super::Target::set_peer`]), so that an initiator leaves room for others.
+    pub max_connections_per_address: Option<usize>,
     /// Data of commands under way per connection, bytes; one command may go beyond it alone.
     pub max_data_bytes: u64,
     /// All memory that it takes for its peers.
@@ -48,6 +50,7 @@ impl TargetConfig {
             window: 128,
             max_sessions: 256,
             max_connections: None,
+            max_connections_per_address: None,
             max_data_bytes: 64 << 20,
             memory: MemoryConfig::UNLIMITED,
             login_timeout: Span::from_secs(15),

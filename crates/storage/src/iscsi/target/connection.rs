@@ -5,6 +5,7 @@ use super::login_state::Login;
 use super::memory::{ClaimedBytes, PeerProgress, PendingRelease};
 use crate::iscsi::chap::ENTROPY_BYTES;
 use crate::iscsi::settings::{Negotiated, Negotiation};
+use core::net::IpAddr;
 use std::collections::VecDeque;
 use units::Time;
 use wire::iscsi::{Framing, Header, Payload, Pdu};
@@ -35,6 +36,8 @@ pub(super) struct ReadTransfer {
 pub(super) struct Connection {
     pub phase: Phase,
     pub portal: String,
+    /// Address of the initiator, where it is known.
+    pub peer: Option<IpAddr>,
     pub framing_in: Framing,
     pub framing_out: Framing,
     pub negotiated: Negotiated,
@@ -81,6 +84,7 @@ impl Connection {
             negotiated: Negotiation::new(Default::default(), false).negotiated(),
             phase: Phase::Login(Box::new(login)),
             portal: portal.to_owned(),
+            peer: None,
             framing_in: Framing::LOGIN,
             framing_out: Framing::LOGIN,
             cid: 0,

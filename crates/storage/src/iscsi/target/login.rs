@@ -314,7 +314,7 @@ impl Target {
                     return refuse(login_status::TOO_MANY_CONNECTIONS, why);
                 }
                 None => {
-                    self.has_place()?;
+                    self.has_place(id)?;
                     if let Some(session) = self.sessions.get_mut(&login.tsih) {
                         session.connections.insert(request.cid, id);
                     }
@@ -332,12 +332,19 @@ impl Target {
         Ok(tsih)
     }
 
-    /// Returns whether one more connection may be in full feature phase.
-    fn has_place(&self) -> Result<(), LoginFailure> {
+    /// Returns whether one more connection, `id`, may be in full feature phase.
+    fn has_place(&self, id: ConnectionId) -> Result<(), LoginFailure> {
         let full = |connection: &&Connection| matches!(connection.phase, Phase::Full { .. });
-        let count = self.connections.values().filter(|c| c.closing.is_none()).filter(full).count();
+        let logged_in = || self.connections.values().filter(|c| c.closing.is_none()).filter(full);
+        let count = logged_in().count();
         if self.config.max_connections.is_some_and(|most| count >= most) {
             return refuse(login_status::OUT_OF_RESOURCES, format!("{count} connections are logged in"));
+        }
+        let Some(peer) = self.connections.get(&id).and_then(|connection| connection.peer) else { return Ok(()) };
+        let from_there = logged_in().filter(|connection| connection.peer == Some(peer)).count();
+        if self.config.max_connections_per_address.is_some_and(|most| from_there >= most) {
+            let why = format!("{from_there} connections from {peer} are logged in, as many as an address may have");
+            return refuse(login_status::OUT_OF_RESOURCES, why);
         }
         Ok(())
     }
@@ -383,7 +390,7 @@ impl Target {
         if self.sessions.len() >= self.config.max_sessions {
             return refuse(login_status::OUT_OF_RESOURCES, format!("{} sessions are open", self.sessions.len()));
         }
-        self.has_place()?;
+        self.has_place(id)?;
         let (window, reserved) = self.session_window(login, &negotiated)?;
         while self.next_tsih == 0 || self.sessions.contains_key(&self.next_tsih) {
             self.next_tsih = self.next_tsih.wrapping_add(1);

@@ -126,6 +126,13 @@ impl Target {
         id
     }
 
+    /// Notes the address from which a connection comes, for `TargetConfig::max_connections_per_address`.
+    pub fn set_peer(&mut self, id: ConnectionId, peer: core::net::IpAddr) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.peer = Some(peer);
+        }
+    }
+
     /// Ends a connection at once, for a reason that the caller has.
     pub fn close(&mut self, id: ConnectionId, why: &str) {
         self.abort_connection(id, why.to_owned());

@@ -1,6 +1,7 @@
-"""The monitor's numbers for Prometheus, as text over HTTP on an address of this machine.
+"""Numbers of the monitor and the gateway for Prometheus, as text over HTTP on an address of this machine.
 
-Written here, because prometheus-client and its thread would be 5 MB of the process's 30.
+Written here, because prometheus-client and its thread would be 5 MB of the monitor's 30, and its server has a thread
+for each connection.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+from elephan.admission import Limits, Pending
 from elephan.errors import RunError
 
-MOST_CONNECTIONS = 16
+LIMITS = Limits(total=16, per_address=16, time_s=10.0)
+"""Of connections until their request is complete. A further one displaces another: they are of this machine."""
 LONGEST_REQUEST = 8192
-PATIENCE_S = 10.0
-"""Time for a client to ask, s."""
+BACKLOG = 128
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Row = tuple[Mapping[str, str], float]
@@ -36,52 +38,64 @@ def _escaped(text: str) -> str:
 
 
 class Endpoint:
-    """Serves /metrics from the monitor's own loop."""
+    """Serves /metrics from the caller's own loop over a selector."""
 
-    def __init__(self, address: tuple[str, int], selector: selectors.BaseSelector, text: Callable[[], str]) -> None:
-        """Listen. Raises `RunError` when the address cannot be had."""
+    def __init__(
+        self,
+        address: tuple[str, int],
+        selector: selectors.BaseSelector,
+        text: Callable[[], str],
+        key: str = "metrics.listen",
+    ) -> None:
+        """Listen. Raises `RunError`, which names `key`, when the address cannot be had."""
         self._selector, self._text = selector, text
-        self._connections: dict[socket.socket, tuple[bytes, float]] = {}
+        self._read_so_far: dict[socket.socket, bytes] = {}
+        self._pending: Pending[socket.socket] = Pending(LIMITS)
         kind = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._socket = socket.socket(kind, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind(address)
-            self._socket.listen(MOST_CONNECTIONS)
+            self._socket.listen(BACKLOG)
         except OSError as error:
             self._socket.close()
-            raise RunError(f"metrics.listen {address[0]}:{address[1]}: {error.strerror}") from error
+            raise RunError(f"{key} {address[0]}:{address[1]}: {error.strerror}") from error
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
         self._socket.setblocking(False)
         selector.register(self._socket, selectors.EVENT_READ, self._accept)
 
     def _accept(self) -> None:
         with suppress(OSError):
-            found, _ = self._socket.accept()
-            now = time.monotonic()
-            for other, (_, since) in list(self._connections.items()):
-                if now - since > PATIENCE_S:
-                    self._close(other)
-            if len(self._connections) >= MOST_CONNECTIONS:
-                found.close()
-                return
-            found.setblocking(False)
-            self._connections[found] = (b"", now)
-            self._selector.register(found, selectors.EVENT_READ, lambda: self._read(found))
+            client, (host, *_) = self._socket.accept()
+            client.setblocking(False)
+            now_s = time.monotonic()
+            self.handle_timeout(now_s)
+            displaced = self._pending.admit(now_s, client, host)
+            if displaced is not None:
+                self._close(displaced)
+            self._read_so_far[client] = b""
+            self._selector.register(client, selectors.EVENT_READ, lambda: self._read(client))
+
+    def handle_timeout(self, now_s: float) -> None:
+        """Close the connections whose time is over."""
+        for late in self._pending.expire(now_s):
+            self._close(late)
 
     def _read(self, client: socket.socket) -> None:
+        if client not in self._read_so_far:
+            # Displaced by another event of the same round.
+            return
         try:
             part = client.recv(LONGEST_REQUEST)
         except BlockingIOError:
             return
         except OSError:
             part = b""
-        read, since = self._connections[client]
-        read += part
+        read = self._read_so_far[client] + part
         if not part or len(read) > LONGEST_REQUEST:
             self._close(client)
             return
-        self._connections[client] = (read, since)
+        self._read_so_far[client] = read
         if b"\r\n\r\n" not in read and b"\n\n" not in read:
             return
         with suppress(OSError):
@@ -108,12 +122,13 @@ class Endpoint:
     def _close(self, client: socket.socket) -> None:
         with suppress(KeyError, ValueError):
             self._selector.unregister(client)
-        self._connections.pop(client, None)
+        self._read_so_far.pop(client, None)
+        self._pending.remove(client)
         client.close()
 
     def close(self) -> None:
         """Stop listening."""
-        for client in list(self._connections):
+        for client in list(self._read_so_far):
             self._close(client)
         self._selector.unregister(self._socket)
         self._socket.close()

@@ -1,7 +1,5 @@
-//! Names of parts, and paths taken apart.
+//! Paths taken apart.
 
-use super::part::Home;
-use crate::names::STATE_NAME;
 use copy::{Entry, EntryKind};
 
 /// The folder that holds an entry.
@@ -9,16 +7,8 @@ pub(super) fn parent_of(path: &[Vec<u8>]) -> &[Vec<u8>] {
     path.split_last().map_or(&[], |(_, parents)| parents)
 }
 
-/// First half of the name of everything that an entry has in the state folder; the same in each attempt.
-pub(super) fn part_name(path: &[Vec<u8>], home: Home, kind: &str) -> Vec<u8> {
-    let hash = blake3::hash(&path.join(&b'/')).to_hex();
-    let lead = if home == Home::Beside { STATE_NAME } else { "" };
-    let dot = if lead.is_empty() { "" } else { "." };
-    format!("{lead}{dot}{}.{kind}", &hash[..32]).into_bytes()
-}
-
 /// A path in eight bytes, for `mirror`. Two that are equal would leave an entry where it is.
-pub(super) fn path_hash(path: &[Vec<u8>]) -> u64 {
+pub(crate) fn path_hash(path: &[Vec<u8>]) -> u64 {
     let hash = blake3::hash(&path.join(&b'/'));
     u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes of 32"))
 }

@@ -1,0 +1,31 @@
+//! Sources that lie where a copy with `mirror` removes.
+
+use crate::error::{CopyError, ErrorKind};
+use std::path::Path;
+
+/// Refuses sources of this host that lie in a folder that is made equal to a source: the copy would remove them.
+///
+/// # Errors
+/// `Input`.
+pub(crate) fn check(sources: &[String], destination: &str) -> Result<(), CopyError> {
+    let Ok(root) = std::fs::canonicalize(destination) else { return Ok(()) };
+    for source in sources.iter().filter(|source| Path::new(source).is_dir()) {
+        let path = Path::new(source);
+        let folder = match (source.ends_with('/'), path.file_name()) {
+            (false, Some(name)) => root.join(name),
+            _ => root.clone(),
+        };
+        for other in sources {
+            let real = std::fs::canonicalize(other).unwrap_or_else(|_| other.into());
+            if real != folder && real.starts_with(&folder) {
+                let text = format!(
+                    "source {other:?}: it lies in {:?}, which the copy makes equal to {source:?}, so that it would be \
+                     removed: leave out mirror, or choose another destination",
+                    folder.display().to_string()
+                );
+                return Err(CopyError { kind: ErrorKind::Input, text });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,310 @@
+"""Copies that lost data or reached too far, each with the shipped command and a plain look at the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.copy.conftest import Copy, events
+
+BIG = 700_000
+"""Bytes of a file of several chunks."""
+
+Mount = Callable[..., Path]
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Mount]:
+    """Mount a file system in memory at a folder that is made; all are unmounted at the end."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    mounted: list[Path] = []
+
+    def at(path: Path, options: str = "size=16m") -> Path:
+        path.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "elephan-test", path], check=True)
+        mounted.append(path)
+        return path
+
+    yield at
+    for path in reversed(mounted):
+        subprocess.run(["umount", path], check=True)
+
+
+def names(folder: Path) -> list[str]:
+    """Return all paths below a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def write(path: Path, content: bytes | str, seconds: int = 1_600_000_000) -> Path:
+    """Write a file with a time; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    os.utime(path, (seconds, seconds))
+    return path
+
+
+@pytest.mark.parametrize("size", [1, 5_000, BIG])
+@pytest.mark.parametrize("options", [[], ["--checksum"], ["--verify=read"], ["--mirror"], ["--checksum", "--whole"]])
+def test_a_file_that_became_shorter_loses_its_tail(
+    copy_alone: Copy, tmp_path: Path, size: int, options: list[str]
+) -> None:
+    content = os.urandom(BIG)
+    write(tmp_path / "to" / "file", content + os.urandom(BIG), 1_500_000_000)
+    write(tmp_path / "from" / "file", content[:size])
+    receipt = tmp_path / "receipt.json"
+    done = copy_alone(f"{tmp_path}/from/", tmp_path / "to", "--receipt", receipt, *options)
+    assert done.returncode == 0, done
+    assert (tmp_path / "to" / "file").read_bytes() == content[:size]
+    assert copy_alone("verify", receipt).returncode == 0
+
+
+def test_a_file_that_changes_at_the_destination_while_it_is_compared_is_not_kept(
+    copy_alone: Copy, tmp_path: Path
+) -> None:
+    # Longer than the source by less than a chunk, of the same time: size alone tells them apart.
+    content = os.urandom(BIG)
+    write(tmp_path / "from" / "file", content)
+    write(tmp_path / "to" / "file", content + b"tail")
+    assert copy_alone(f"{tmp_path}/from/", tmp_path / "to").returncode == 0
+    assert (tmp_path / "to" / "file").read_bytes() == content
+
+
+@pytest.mark.parametrize("size", [10_000, BIG])
+def test_metadata_of_an_older_version_stay(copy_alone: Copy, tmp_path: Path, size: int) -> None:
+    file = write(tmp_path / "from" / "file", os.urandom(size))
+    file.chmod(0o644)
+    assert copy_alone(f"{tmp_path}/from/", tmp_path / "1").returncode == 0
+    for _ in range(2):
+        assert copy_alone(f"{tmp_path}/from/", tmp_path / "2", "--link-to", tmp_path / "1").returncode == 0
+        assert (tmp_path / "1" / "file").samefile(tmp_path / "2" / "file")
+    before = (tmp_path / "1" / "file").stat()
+    file.chmod(0o600)
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    for options in (["--link-to", tmp_path / "1"], [], ["--checksum"]):
+        assert copy_alone(f"{tmp_path}/from/", tmp_path / "2", *options).returncode == 0
+        after = (tmp_path / "1" / "file").stat()
+        assert (before.st_mode, before.st_mtime_ns, before.st_uid) == (after.st_mode, after.st_mtime_ns, after.st_uid)
+        assert (tmp_path / "2" / "file").stat().st_mode & 0o7777 == 0o600
+
+
+@pytest.mark.parametrize("size", [10, BIG])
+@pytest.mark.parametrize("options", [[], ["--checksum"]])
+def test_a_hard_link_that_was_broken_is_broken(
+    copy_alone: Copy, tmp_path: Path, size: int, options: list[str]
+) -> None:
+    content = os.urandom(size)
+    write(tmp_path / "from" / "a", content)
+    (tmp_path / "from" / "b").hardlink_to(tmp_path / "from" / "a")
+    assert copy_alone(f"{tmp_path}/from/", tmp_path / "to").returncode == 0
+    assert (tmp_path / "to" / "a").samefile(tmp_path / "to" / "b")
+    (tmp_path / "from" / "b").unlink()
+    write(tmp_path / "from" / "b", content).chmod(0o600)
+    for _ in range(2):
+        assert copy_alone(f"{tmp_path}/from/", tmp_path / "to", *options).returncode == 0
+        one, other = (tmp_path / "to" / "a").stat(), (tmp_path / "to" / "b").stat()
+        assert (one.st_nlink, other.st_nlink) == (1, 1)
+        assert (one.st_mode & 0o7777, other.st_mode & 0o7777) == (0o644, 0o600)
+
+
+@pytest.mark.parametrize("size", [0, 4096, BIG])
+def test_a_file_that_ends_in_a_hole_is_read_back(copy_alone: Copy, tmp_path: Path, size: int) -> None:
+    file = write(tmp_path / "from" / "image", os.urandom(size))
+    os.truncate(file, 3_000_000)
+    done = copy_alone(f"{tmp_path}/from/", tmp_path / "to", "--verify=read")
+    assert done.returncode == 0, done
+    assert (tmp_path / "to" / "image").read_bytes() == file.read_bytes()
+
+
+def test_a_mirror_leaves_other_file_systems_alone(copy_alone: Copy, tmp_path: Path, mount: Mount) -> None:
+    write(tmp_path / "from" / "file", "file")
+    mount(tmp_path / "from" / "other")
+    write(tmp_path / "from" / "other" / "left out", "source")
+    write(tmp_path / "to" / "other" / "archive", "only copy")
+    mount(tmp_path / "to" / "disk")
+    write(tmp_path / "to" / "disk" / "database", "only copy")
+    write(tmp_path / "to" / "old", "old")
+    mount(tmp_path / "to" / "gone" / "disk")
+    write(tmp_path / "to" / "gone" / "disk" / "deep", "only copy")
+    for options in (["--one-file-system"], []):
+        copy_alone(f"{tmp_path}/from/", tmp_path / "to", "--mirror", "--max-removals", "100", *options)
+        assert (tmp_path / "to" / "disk" / "database").read_text() == "only copy"
+        assert (tmp_path / "to" / "gone" / "disk" / "deep").read_text() == "only copy"
+        assert not (tmp_path / "to" / "old").exists()
+        if options:
+            assert (tmp_path / "to" / "other" / "archive").read_text() == "only copy"
+        else:
+            # Without the option the sources have the folder and its content.
+            assert names(tmp_path / "to" / "other") == ["left out"]
+
+
+@pytest.mark.parametrize("options", [[], ["--one-file-system"]])
+def test_a_mirror_removes_on_the_mount_of_the_destination_alone(
+    copy_alone: Copy, tmp_path: Path, mount: Mount, options: list[str]
+) -> None:
+    write(tmp_path / "from" / "shared" / "file", "file")
+    mount(tmp_path / "to" / "shared")
+    write(tmp_path / "to" / "shared" / "archive", "only copy")
+    command = (f"{tmp_path}/from/", tmp_path / "to", "--mirror", *options)
+    said = "shared: on another mount than the destination: mirror leaves 1 there"
+    assert said in copy_alone(*command, "--dry-run").stdout
+    done = copy_alone(*command)
+    assert done.returncode == 0 and said in done.stderr, done
+    assert names(tmp_path / "to" / "shared") == ["archive", "file"]
+
+
+def test_a_mirror_removes_at_most_half_of_the_tree(copy_alone: Copy, tmp_path: Path) -> None:
+    write(tmp_path / "from" / "stays", "1")
+    for number in range(5):
+        write(tmp_path / "to" / "old" / f"{number}", "old")
+    write(tmp_path / "to" / "stays", "0", 1_500_000_000)
+    before = names(tmp_path / "to")
+    command = (f"{tmp_path}/from/", tmp_path / "to", "--mirror")
+    listed = copy_alone(*command, "--dry-run")
+    assert listed.returncode == 0
+    assert listed.stdout.count("would remove old") == 6 and "--max-removals 6 allows it" in listed.stdout, listed
+    assert (tmp_path / "to" / "stays").read_text() == "0"
+    for more in ([], ["--max-removals", "5"]):
+        refused = copy_alone(*command, *more)
+        assert refused.returncode == 1 and "--max-removals 6 allows it" in refused.stdout, refused
+        assert names(tmp_path / "to") == before
+    receipt = tmp_path / "receipt.json"
+    done = copy_alone(*command, "--max-removals", "6", "--receipt", receipt)
+    assert done.returncode == 0, done
+    assert names(tmp_path / "to") == ["stays"]
+    told = json.loads(receipt.read_text())
+    assert told["removed"] == 6
+    assert sorted(told["removals"]) == ["old", *(f"old/{number}" for number in range(5))]
+    assert copy_alone(tmp_path / "from", tmp_path / "x", "--max-removals", "1").returncode == 2
+
+
+def test_a_folder_in_the_way_stays_when_the_copy_fails(copy_alone: Copy, tmp_path: Path) -> None:
+    for name in ("file", "link", "first", "second"):
+        write(tmp_path / "to" / name / "precious", "only copy")
+    write(tmp_path / "from" / "file", "file")
+    (tmp_path / "from" / "link").symlink_to("file")
+    write(tmp_path / "from" / "first", "linked")
+    (tmp_path / "from" / "second").hardlink_to(tmp_path / "from" / "first")
+    # A path that no copy takes: a fault, whoever runs it.
+    deep = tmp_path / "from"
+    descriptor = os.open(deep, os.O_RDONLY)
+    for _ in range(17):
+        os.mkdir("d" * 250, dir_fd=descriptor)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+    command = (f"{tmp_path}/from/", tmp_path / "to", "--mirror", "--max-removals", "100")
+    done = copy_alone(*command)
+    assert done.returncode == 1 and "a copy takes paths of up to 4096 bytes" in done.stdout, done
+    for name in ("file", "link", "first", "second"):
+        assert (tmp_path / "to" / name / "precious").read_text() == "only copy"
+    subprocess.run(["rm", "-r", tmp_path / "from" / ("d" * 250)], check=True)
+    listed = copy_alone(*command, "--dry-run")
+    assert "would remove file/precious" in listed.stdout, listed
+    done = copy_alone(*command)
+    assert done.returncode == 0, done
+    assert names(tmp_path / "to") == ["file", "first", "link", "second"]
+    assert (tmp_path / "to" / "file").read_text() == "file" and (tmp_path / "to" / "second").read_text() == "linked"
+    assert os.readlink(tmp_path / "to" / "link") == "file"
+    assert (tmp_path / "to" / "first").samefile(tmp_path / "to" / "second")
+
+
+def test_a_mirror_of_a_folder_inside_its_destination_is_refused(copy_alone: Copy, tmp_path: Path) -> None:
+    write(tmp_path / "a" / "b" / "file", "only copy")
+    done = copy_alone(f"{tmp_path}/a/b/", tmp_path / "a", "--mirror")
+    assert done.returncode == 2 and "it would be removed" in done.stderr, done
+    assert names(tmp_path / "a") == ["b", "b/file"]
+    assert copy_alone(f"{tmp_path}/a/b/", tmp_path / "a").returncode == 0
+    assert (tmp_path / "a" / "file").read_text() == "only copy"
+
+
+def test_bytes_that_are_no_utf_8_are_refused(copy_alone: Copy, tmp_path: Path) -> None:
+    write(tmp_path / "from" / "file", "x")
+    for option in ("--exclude", "--link-to"):
+        done = copy_alone(tmp_path / "from", tmp_path / "to", option, os.fsdecode(b"caf\xe9"))
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and option in done.stderr, done
+
+
+def test_a_user_mirrors_folders_of_any_mode(copy_alone: Copy, tmp_path: Path, state: Path) -> None:
+    write(tmp_path / "from" / "file", "x")
+    # Everything is imported before the rights to read it are given up.
+    assert copy_alone(f"{tmp_path}/from/", tmp_path / "to", "--mirror").returncode == 0
+    for mode in (0o555, 0o000, 0o311):
+        folder = write(tmp_path / "to" / f"old {mode:o}" / "sub" / "file", "x").parent
+        folder.chmod(mode)
+        folder.parent.chmod(mode)
+    if os.geteuid() == 0:
+        subprocess.run(["chown", "-R", "65534:65534", tmp_path], check=True)
+    parents = [parent for parent in tmp_path.parents if parent.stat().st_uid == os.geteuid()]
+    modes = [(parent, parent.stat().st_mode) for parent in parents]
+    for parent, mode in modes:
+        parent.chmod(mode | 0o111)
+    try:
+        child = os.fork()
+        if child == 0:
+            code = 99
+            try:
+                if os.geteuid() == 0:
+                    os.setgroups([])
+                    os.setresgid(65_534, 65_534, 65_534)
+                    os.setresuid(65_534, 65_534, 65_534)
+                done = copy_alone(f"{tmp_path}/from/", tmp_path / "to", "--mirror", "--max-removals", "9")
+                (tmp_path / "said").write_text(f"{done}")
+                code = done.returncode
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, (tmp_path / "said").read_text()
+    finally:
+        for parent, mode in modes:
+            parent.chmod(mode)
+    assert names(tmp_path / "to") == ["file"]
+
+
+def test_a_destination_without_inodes_is_full(copy_alone: Copy, tmp_path: Path, mount: Mount) -> None:
+    for number in range(100):
+        write(tmp_path / "from" / f"{number}", "x")
+    mount(tmp_path / "to", "nr_inodes=40")
+    done = copy_alone(f"{tmp_path}/from/", tmp_path / "to")
+    assert done.returncode == 1 and "is full" in done.stderr and "not copied" not in done.stdout, done
+    subprocess.run(["mount", "-o", "remount,nr_inodes=400", tmp_path / "to"], check=True)
+    assert copy_alone(f"{tmp_path}/from/", tmp_path / "to").returncode == 0
+    assert len(names(tmp_path / "to")) == 100
+
+
+def test_parts_of_files_that_are_gone_make_room(copy_alone: Copy, tmp_path: Path, mount: Mount) -> None:
+    mount(tmp_path / "to", "size=8m")
+    write(tmp_path / "from" / "a", os.urandom(7_000_000))
+    write(tmp_path / "from" / "b", os.urandom(7_000_000))
+    done = copy_alone(f"{tmp_path}/from/", tmp_path / "to")
+    assert done.returncode == 1 and "is full" in done.stderr, done
+    for path in (tmp_path / "to").glob("[ab]"):
+        path.unlink()
+    for name in "ab":
+        (tmp_path / "from" / name).unlink()
+    write(tmp_path / "from" / "c", os.urandom(7_500_000))
+    done = copy_alone(f"{tmp_path}/from/", tmp_path / "to")
+    assert done.returncode == 0, done
+    assert names(tmp_path / "to") == ["c"]
+
+
+def test_the_state_of_copies_in_a_source_is_named(copy_alone: Copy, tmp_path: Path) -> None:
+    write(tmp_path / "from" / "sub" / ".elephan-copy" / "part", "x")
+    done = copy_alone(f"{tmp_path}/from/", tmp_path / "to", "--json")
+    assert done.returncode == 0, done
+    notes = events(done.stdout)[-1]["receipt"]["notes"]
+    assert len(notes) == 1 and notes[0].startswith("left out: sub/.elephan-copy"), notes
+
+
+def test_a_link_to_a_file_that_is_not_copied_is_a_fault(copy_alone: Copy, tmp_path: Path) -> None:
+    write(tmp_path / "from" / "a", "new")
+    (tmp_path / "from" / "b").hardlink_to(tmp_path / "from" / "a")
+    write(tmp_path / "to" / "a" / "in the way", "x")
+    done = copy_alone(f"{tmp_path}/from/", tmp_path / "to")
+    assert done.returncode == 1
+    assert "not copied: a: " in done.stdout and "not copied: b: " in done.stdout, done
