@@ -36,7 +36,6 @@ KINDS = {
     "error": 6.0,
     "record": 8.0,
     "full": 3.0,
-    "same": 2.0,
     "sibling": 3.0,
     "change": 5.0,
     "damage": 2.0,

@@ -105,7 +105,8 @@ def _links(prediction: Prediction, after: Tree, before: Tree, scope: bytes) -> l
             continue
         labels.setdefault(expected.inode, set()).add(found.inode)
         names.setdefault(expected.inode, []).append(path)
-        if not is_outside:
+        # A name that is no entry may stay one of a file that stays.
+        if not is_outside and path in prediction.entries:
             inodes.setdefault(found.inode, set()).add(expected.inode)
     for label, found_inodes in labels.items():
         if len(found_inodes) > 1:

@@ -84,6 +84,7 @@ class _Copy:
         self._plan()
         self._destination()
         in_the_way: list[bytes] = []
+        empty: list[bytes] = []
         labels = self._labels()
         self.known = {label for path, label in labels.items() if path in out.tree}
         for path, source in out.entries.items():
@@ -99,12 +100,14 @@ class _Copy:
                 elif path in self.mounts:
                     out.faults.add(path)
                     continue
+                else:
+                    empty.append(path)
             self._place(path, source, there, labels)
         self._blocked_links()
         self._links_across_mounts()
         removed = [] if out.faults else self._removals(in_the_way)
         limit = self.request.max_removals
-        if self.limits and len(removed) > (len(out.entries) if limit is None else limit):
+        if self.limits and len(removed) > (self._count() if limit is None else limit):
             out.excess = len(removed)
             removed = []
             out.codes = {1}
@@ -125,7 +128,15 @@ class _Copy:
             self._changed(parent(path))
         if out.faults:
             out.codes = {1}
+        if out.faults or out.excess:
+            # An empty folder makes room in the last phase, too, and that may not be reached.
+            for path in empty:
+                out.choices[path] = [self.before[path], out.tree[path]]
         return out
+
+    def _count(self) -> int:
+        """Return how many entries the sources have: a source whose content is copied is none itself."""
+        return len(self.out.entries) - (self.top in self.out.entries)
 
     def _changed(self, folder: bytes) -> None:
         """A folder that is no entry gets the time of the change."""
@@ -252,11 +263,15 @@ class _Copy:
         node = self._owned(node, source, there if is_same_kind else None)
         if request.on("no_owners"):
             user = request.user or 0
-            owners = {user, there.uid} if there is not None and is_same_kind else {user}
+            owners: set[int] = {user, there.uid} if there is not None and is_same_kind else {user}
             node = node.but(unjudged=node.unjudged | {"capability"}, owners=frozenset(owners))
+            if request.link_to is not None:
+                node = node.but(owners=frozenset())
         if request.on("no_xattrs"):
             few = there.xattrs if there is not None and is_same_kind else {}
-            node = node.but(xattrs=few, unjudged=node.unjudged | {"xattrs", "few_xattrs"})
+            node = node.but(
+                xattrs=few, unjudged=node.unjudged | {"xattrs", "few_xattrs" if request.link_to is None else "xattrs"}
+            )
             if there is not None and is_same_kind and source.kind == "folder":
                 node = node.but(xattrs=there.xattrs, unjudged=node.unjudged - {"xattrs"})
         if source.kind != "folder" and there is not None and there.kind == "folder":
@@ -355,6 +370,10 @@ class _Copy:
                         self._stays_mounted(child)
                     else:
                         self._doom(child, doomed)
+        if self.fails and self.out.vague:
+            # A mount that is in the way is a fault: nothing is removed then.
+            self.out.faults.add(self.top + b"\0mount")
+            return []
         for path in in_the_way:
             doomed += [*below(self.before, path), path]
         return doomed
