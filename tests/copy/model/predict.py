@@ -124,6 +124,7 @@ class _Copy:
                 for lower in below(self.before, path):
                     out.tree.pop(lower, None)
         out.removed = removed
+        out.vague |= bool(empty) and self.request.on("mirror")
         for path in removed:
             self._changed(parent(path))
         if out.faults:
@@ -371,8 +372,10 @@ class _Copy:
                     else:
                         self._doom(child, doomed)
         if self.fails and self.out.vague:
-            # A mount that is in the way is a fault: nothing is removed then.
-            self.out.faults.add(self.top + b"\0mount")
+            # A mount that is in the way is a fault: the rest may be removed then or not.
+            for path in doomed:
+                node = self.out.tree[path]
+                self.out.choices[path] = [node.but(unjudged=node.unjudged | FREE_TIME), None]
             return []
         for path in in_the_way:
             doomed += [*below(self.before, path), path]
