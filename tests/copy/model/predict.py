@@ -312,7 +312,8 @@ class _Copy:
             return node.but(unjudged=node.unjudged | {"content"} if older.content != source.content else node.unjudged)
         if older.content != source.content:
             return node.but(unjudged=node.unjudged | {"content"})
-        if older.links == 1 and source.links == 1:
+        is_one_mount = self._mount_of(path) == self._mount_of(self.top)
+        if older.links == 1 and source.links == 1 and is_one_mount:
             self.out.linked[path] = older_path
         return node
 
