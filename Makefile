@@ -60,6 +60,11 @@ MINUTES ?= 10
 soak: dev ## scenarios drawn at random, each run in five ways that have to agree; MINUTES=10
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
+.PHONY: model
+model: dev ## copies drawn at random, each held against a model, killed or not; as root; MINUTES=10
+	scripts/packages.sh test
+	$(BIN)/python -m tests.copy.model --minutes $(MINUTES) --fs tmpfs,ext4,xfs
+
 .PHONY: wheel
 wheel: $(VENV)/.stamp-tools setup ## manylinux wheels in out/wheel, for aarch64 too, and README's commands from them
 	CLANG="$(CLANG)" scripts/wheel.sh

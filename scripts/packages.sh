@@ -21,7 +21,7 @@ case "${1:-}" in
     test)  packages=(clang-16 tshark iproute2 iputils-ping iperf3 libiscsi-bin
            qemu-utils qemu-block-extra tgt curl openssh-client openssh-server sudo vsftpd rsync rclone lftp ns2
            postgresql mariadb-server-core mariadb-client-core chromium open-isns-server g++ libudt-dev srt-tools
-           prometheus iputils-tracepath traceroute) ;;
+           prometheus iputils-tracepath traceroute xfsprogs) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
     modules) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio bpftool clang-16 iproute2) ;;

@@ -95,9 +95,7 @@ def test_metadata_of_an_older_version_stay(copy_alone: Copy, tmp_path: Path, siz
 
 @pytest.mark.parametrize("size", [10, BIG])
 @pytest.mark.parametrize("options", [[], ["--checksum"]])
-def test_a_hard_link_that_was_broken_is_broken(
-    copy_alone: Copy, tmp_path: Path, size: int, options: list[str]
-) -> None:
+def test_a_hard_link_that_was_broken_is_broken(copy_alone: Copy, tmp_path: Path, size: int, options: list[str]) -> None:
     content = os.urandom(size)
     write(tmp_path / "from" / "a", content)
     (tmp_path / "from" / "b").hardlink_to(tmp_path / "from" / "a")

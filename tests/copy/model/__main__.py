@@ -3,7 +3,7 @@
     make model MINUTES=60                        # seeds from the clock on, for so long
     python -m tests.copy.model --seed 17         # one sequence again; --steps FILE makes those of a file
 
-A sequence has some forty steps in a world of its own: trees change, then `elephan copy` runs with options drawn at
+A sequence has some hundred steps in a world of its own: trees change, then `elephan copy` runs with options drawn at
 random. It may be killed before a system call, meet an error or a full disk, or run beside a second one; the same
 command has to finish it then. After each copy the whole world is compared with the model, down to the nanosecond. A
 failure prints its seed, and the steps that are left when all that it does not need is gone. Exit code 1 at the end.
@@ -30,7 +30,18 @@ from tests.copy.model.shrink import shrunk
 ROOT = Path(__file__).resolve().parents[3]
 FAILED = ROOT / "out" / "model"
 """Folder of the steps of sequences that failed."""
-KINDS = {"none": 50.0, "kill": 22.0, "error": 6.0, "record": 8.0, "full": 3.0, "same": 2.0, "sibling": 3.0}
+KINDS = {
+    "none": 50.0,
+    "kill": 22.0,
+    "error": 6.0,
+    "record": 8.0,
+    "full": 3.0,
+    "sibling": 3.0,
+    "change": 5.0,
+    "damage": 2.0,
+    "dry": 4.0,
+    "busy": 1.5,
+}
 """Weights of what happens to a copy."""
 
 
@@ -60,7 +71,6 @@ def main() -> int:
     WITHOUT.update(name for name in chosen.without.split(",") if name)
     for problem in missing_judges():
         print(f"note: {problem}", file=sys.stderr)
-    command.load()
     try:
         places.private_mounts()
     except OSError as error:
@@ -72,6 +82,7 @@ def main() -> int:
     state = places.mounted("tmpfs")
     machines = []
     try:
+        command.load(state)
         for name in chosen.fs.split(","):
             machines.append((name, Machine(places.mounted(name), state, known, kinds, plant, max_steps=chosen.length)))
         return search(chosen, machines)
@@ -95,6 +106,8 @@ def search(chosen: argparse.Namespace, machines: list[tuple[str, Machine]]) -> i
             failure = replayed(machine, steps)
             print(f"{name}: " + ("\n  ".join(failure.lines) if failure else "no failure"))
             failures += failure is not None
+            if failure is not None and not chosen.no_shrink:
+                report(name, machine, chosen.steps.stem.partition("-")[0], steps, failure, chosen)
         return 1 if failures else 0
     first = int(time.time()) if chosen.first is None else chosen.first
     for seed in [chosen.seed] if chosen.seed is not None else itertools.count(first):
@@ -115,7 +128,7 @@ def search(chosen: argparse.Namespace, machines: list[tuple[str, Machine]]) -> i
 
 
 def report(
-    name: str, machine: Machine, seed: int, steps: list[Step], failure: Failed, chosen: argparse.Namespace
+    name: str, machine: Machine, seed: int | str, steps: list[Step], failure: Failed, chosen: argparse.Namespace
 ) -> None:
     """Print a failure, shrunk."""
     counts = machine.counts.copy()
@@ -127,7 +140,10 @@ def report(
     lines = ["{", f' "failure": {json.dumps(failure.lines)},', ' "steps": [']
     lines += [",\n".join(f"  {json.dumps(step)}" for step in steps), " ]", "}"]
     file.write_text("\n".join(lines) + "\n")
-    print(f"seed {seed} on {name}: {failure.lines[0]}" + f" (and {len(failure.lines) - 1} more)" * (len(failure.lines) > 1))
+    print(
+        f"seed {seed} on {name}: {failure.lines[0]}"
+        + f" (and {len(failure.lines) - 1} more)" * (len(failure.lines) > 1)
+    )
     for step in steps:
         print(f"  {json.dumps(step)}")
     own = os.path.relpath(file, ROOT)

@@ -9,18 +9,33 @@ import stat
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from tests.copy.model import places
 
 CHUNK = 256 << 10
 """Chunks of files below 4 GiB."""
-BOUNDARIES = (0, 1, 511, 4095, 4096, 4097, 65_536, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK - 1, 2 * CHUNK, 2 * CHUNK + 1,
-              3 * CHUNK)
+BOUNDARIES = (
+    0,
+    1,
+    511,
+    4095,
+    4096,
+    4097,
+    65_536,
+    CHUNK - 1,
+    CHUNK,
+    CHUNK + 1,
+    2 * CHUNK - 1,
+    2 * CHUNK,
+    2 * CHUNK + 1,
+    3 * CHUNK,
+)
 TIME_RANGE_S = (-2_000_000_000, 13_000_000_000)
 """Times that ext4 and XFS both can store: from 1906 to 2381."""
 CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)
 """Version 2 of cap_net_bind_service (linux/capability.h)."""
-Step = list[object]
+Step = list[Any]
 
 
 def content(seed: int, size: int) -> bytes:
@@ -98,7 +113,19 @@ def create(path: bytes, kind: str, seed: int) -> None:
     if kind == "folder":
         os.mkdir(path, 0o755)
     elif kind == "symlink":
-        target = draw.choice((b"a", b"../dst", b"/nowhere", b".", b"x" * draw.randrange(1, 300), draw.randbytes(9).replace(b"\0", b"_")))
+        target = draw.choice(
+            (
+                b"a",
+                b"../dst",
+                b"/nowhere",
+                b"../sib",
+                b"../../sib",
+                b"../src2",
+                b".",
+                b"x" * draw.randrange(1, 300),
+                draw.randbytes(9).replace(b"\0", b"_"),
+            )
+        )
         os.symlink(target, path)
     elif kind == "fifo":
         os.mkfifo(path, 0o644)

@@ -3,31 +3,63 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import gc
 import os
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import typer.main
 
 # Before the module of the same name takes its place.
 from elephan.cli import main
+from elephan.cli.copy import words
+from elephan.cli.main import app
+from elephan.copy import api, attempt
+from elephan.core import build_digest
 
 TIME_LIMIT_S = 60.0
 """For one command: a copy of a world takes far less, and beyond that it hangs."""
+LOOK_S = 0.004
+"""Time between two looks at an end, s."""
+BUSY_S = 1.5
+"""Time that a second run of the same command waits for the first, s."""
 PR_SET_PDEATHSIG = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def load() -> None:
-    """Load what a copy loads, so that a child begins with it."""
-    for name in ("elephan.cli.main", "elephan.cli.copy", "elephan.copy.api", "elephan.copy.auto", "elephan.copy.forget",
-                 "elephan.copy.text", "elephan.copy.verify", "platformdirs"):  # fmt: skip
-        import_module(name)
+def load(folder: Path) -> None:
+    """Load the modules that a copy loads, so that a child begins with them: a user may not read where they are.
+
+    `folder`: for a copy that says which ones, in a child.
+    """
+    (folder / "loaded" / "source").mkdir(parents=True)
+    line = [b"copy", os.fsencode(folder / "loaded" / "source"), os.fsencode(folder / "loaded" / "destination"), b"-q"]
+    names = folder / "loaded" / "modules"
+    result = start([line], folder / "loaded", ended=lambda: names.write_text("\n".join(sys.modules))).wait()
+    if result.code != 0:
+        raise RuntimeError(f"elephan copy: exit code {result.code}: {result.output}")
+    for name in names.read_text().splitlines():
+        with suppress(ImportError):
+            import_module(name)
+    # Things that each command would make again, and how often it looks at its ends: none changes its result.
+    build_digest()
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    commands: Any = typer.main.get_command(app)
+    commands.get_command(None, "copy")
+    typer.main.get_command(words)
+    attempt.LOOK_S = LOOK_S
+    api.BUSY_S = BUSY_S
+    gc.freeze()
 
 
 @dataclass(frozen=True)
@@ -76,8 +108,12 @@ def start(
     state: Path,
     user: int | None = None,
     prepare: Callable[[], None] | None = None,
+    ended: Callable[[], object] | None = None,
 ) -> Child:
-    """Start commands, one after the other while they end with 0. `prepare` is called in the child before."""
+    """Start commands, one after the other while they end with 0.
+
+    The child calls `prepare` before and `ended` after.
+    """
     output = os.memfd_create("output")
     sys.stdout.flush()
     sys.stderr.flush()
@@ -101,6 +137,8 @@ def start(
         if prepare is not None:
             prepare()
         code = _run(commands)
+        if ended is not None:
+            ended()
     except BaseException:
         traceback.print_exc()
     finally:
@@ -111,8 +149,8 @@ def start(
 
 def _run(commands: list[list[bytes]]) -> int:
     code = 0
-    for words in commands:
-        sys.argv = ["elephan", *map(os.fsdecode, words)]
+    for line in commands:
+        sys.argv = ["elephan", *map(os.fsdecode, line)]
         try:
             main()
         except SystemExit as end:

@@ -10,12 +10,14 @@ from tests.copy.model.changes import BOUNDARIES, CHUNK, Step
 from tests.copy.model.request import SWITCHES, Request
 
 NAMES = (
-    b"a", b"b", b"c", b"d", b"x.tmp", b"cache", b"-dash", b"--mirror", b"new\nline", b"\xff\xfe", b"sp ace ", b".hidden", b"..x",
-    b"\xe2\x82\xac", b"a:b", b"back\\slash", b"*", b"[a]", b"tab\t", b"n" * 255, b"\x01\x7f", b"%s%n", b"$(x)",
+    b"a", b"b", b"c", b"d", b"x.tmp", b"cache", b"-dash", b"--mirror", b"new\nline", b"\xff\xfe", b"sp ace ", b".hid",
+    b"..x", b"\xe2\x82\xac", b"a:b", b"back\\slash", b"*", b"[a]", b"tab\t", b"n" * 255, b"\x01\x7f", b"%s%n", b"$(x)",
 )  # fmt: skip
 PATTERNS = ("*.tmp", "cache/", "/a", "a/*", "**/b", "[ab]", "c", "/d/*.tmp", "b/", "?", "*", "/cache/**")
 MODES = (0o644, 0o600, 0o640, 0o755, 0o700, 0o4755, 0o2755, 0o6711, 0o1777, 0o000, 0o444, 0o555, 0o777, 0o2770)
 OWNERS = (0, 0, 1, 1000, 1001, 65534, 70_000, 4_000_000_000)
+USER = 12_345
+"""A user without rights, in some sequences."""
 WITHOUT: set[str] = set()
 KILLS_MAX = 160
 """Changing system calls of a copy of some twenty changed entries."""
@@ -31,6 +33,7 @@ class Draw:
         self.kinds = kinds
         self.options = options
         self.number = 0
+        self.user = USER if self.random.random() < 0.12 else None
         self.stealth = self.random.random() < 0.3
         """Changes that size and time do not show are drawn, and so some hashes are of an earlier content."""
 
@@ -63,7 +66,13 @@ class Draw:
         """Return a size of a file: mostly small, or at a boundary."""
         draw = self.random
         return draw.choice(
-            (draw.choice(BOUNDARIES), draw.randrange(200), draw.randrange(9000), draw.randrange(9000), draw.randrange(5 * CHUNK))
+            (
+                draw.choice(BOUNDARIES),
+                draw.randrange(200),
+                draw.randrange(9000),
+                draw.randrange(9000),
+                draw.randrange(5 * CHUNK),
+            )
         )
 
     def create(self, area: bytes) -> Step:
@@ -87,14 +96,22 @@ class Draw:
         """Return a step that changes an area."""
         draw = self.random
         folders, others = self.names(area)
-        files = [path for path in others if os.path.isfile(self.root + b"/" + path) and not os.path.islink(self.root + b"/" + path)]
+        files = [
+            path
+            for path in others
+            if os.path.isfile(self.root + b"/" + path) and not os.path.islink(self.root + b"/" + path)
+        ]
         entries = folders[1:] + others
         if not entries or draw.random() < 0.22:
             return self.create(area)
         path = draw.choice(entries)
         if files and draw.random() < 0.5:
             return self.change_file(draw.choice(files), folders)
-        kind = draw.choice(("swap", "move", "type", "remove", "chmod", "chown", "attribute", "attribute", "touch", "chmod"))
+        kind = draw.choice(
+            ("swap", "move", "type", "remove", "chmod", "chown", "attribute", "attribute", "touch", "chmod")
+        )
+        if self.user is not None and kind in ("chown", "attribute"):
+            kind = "chmod"
         if kind == "swap":
             return ["swap", text(path), text(draw.choice(entries))]
         if kind == "move":
@@ -114,14 +131,34 @@ class Draw:
         draw = self.random
         size = os.lstat(self.root + b"/" + path).st_size
         kind = draw.choice(
-            ("shrink", "shrink", "grow", "rewrite", "rewrite", "punch", "preallocate", "link", "link", "break", "replace", "boundary", "touch")
+            (
+                "shrink",
+                "shrink",
+                "grow",
+                "rewrite",
+                "rewrite",
+                "punch",
+                "preallocate",
+                "link",
+                "link",
+                "break",
+                "replace",
+                "boundary",
+                "touch",
+            )
         )
         stealth = self.stealth and draw.random() < 0.25
         shown = text(path)
         if kind == "shrink":
             return ["resize", shown, draw.choice((0, size // 2, size - 1, size - 4096)), self.seed(), False]
         if kind == "grow":
-            return ["resize", shown, size + draw.choice((1, 4096, draw.randrange(1, 70_000), CHUNK)), self.seed(), False]
+            return [
+                "resize",
+                shown,
+                size + draw.choice((1, 4096, draw.randrange(1, 70_000), CHUNK)),
+                self.seed(),
+                False,
+            ]
         if kind == "boundary":
             return ["resize", shown, draw.choice(BOUNDARIES), self.seed(), False]
         if kind == "rewrite":
@@ -138,13 +175,27 @@ class Draw:
             return ["replace", shown, self.seed(), self.size()]
         return ["touch", shown, self.seed()]
 
-    def beginning(self) -> list[Step]:
-        """Return the steps that fill a new world; each is drawn when the one before was made."""
-        return [*(["src"] * self.random.randrange(4, 18)), *(["src2"] * 3), *(["sib"] * 2), *(["dst"] * self.random.choice((0, 0, 3)))]
+    def beginning(self) -> list[str]:
+        """Return the areas in which a new world gets an entry each."""
+        return [
+            *(["src"] * self.random.randrange(4, 18)),
+            *(["src2"] * 3),
+            *(["sib"] * 2),
+            *(["dst"] * self.random.choice((0, 0, 3))),
+        ]
 
     def area(self) -> bytes:
         """Return the area that the next change is in."""
         return self.random.choices((b"src", b"src2", b"dst", b"sib"), (72, 5, 19, 4))[0]
+
+    def mount(self) -> Step:
+        """Return a step that mounts something at a folder, which may be a new one."""
+        draw = self.random
+        folders, _ = self.names(draw.choice((b"src", b"dst", b"dst")))
+        folder = draw.choice(folders)
+        if draw.random() < 0.5:
+            folder += b"/mount"
+        return ["mount", text(folder), draw.choice(("tmpfs", "bind"))]
 
     def copy(self, has_older: bool) -> Step:
         """Return a step that copies."""
@@ -164,7 +215,7 @@ class Draw:
             sources = (b"src", b"src2")
         elif form == "two contents":
             sources = (b"src/", b"src2/")
-        elif form == "file":
+        elif form == "file" and self.user is None:
             _, others = self.names(b"src")
             others = [path for path in others if is_plain(path, self.root)]
             if others:
@@ -185,7 +236,7 @@ class Draw:
         removals = None
         if "mirror" in switches and "--max-removals" in self.options:
             removals = draw.choice((None, None, None, 1000, 1000, 1000, 0, 1, 3))
-        return Request(sources, destination, frozenset(switches), exclude, link_to, removals)
+        return Request(sources, destination, frozenset(switches), exclude, link_to, removals, self.user)
 
     def how(self, request: Request) -> dict[str, Any]:
         """Return how a copy is disturbed."""
@@ -194,11 +245,23 @@ class Draw:
         if kind == "kill":
             # Two in a row: the second one meets what the first has left.
             count = draw.choice((1, 1, 1, 2, 3))
-            return {"kill": [kill_at(draw) for _ in range(count)]}
+            how: dict[str, Any] = {"kill": [kill_at(draw) for _ in range(count)]}
+            if draw.random() < 0.35:
+                # The sources change before the same command runs again.
+                how["between"] = [
+                    self.change(draw.choice((b"src", b"src", b"dst"))) for _ in range(draw.randrange(1, 4))
+                ]
+            elif draw.random() < 0.1:
+                how["forget"] = True
+            return how
         if kind == "error":
             return {"error": [kill_at(draw), draw.choice(("ENOSPC", "EIO"))]}
         if kind == "change":
             return {"change": [draw.randrange(1, 30), self.change(b"src")]}
+        if kind == "busy":
+            return {"busy": draw.randrange(1, 8)}
+        if kind == "damage":
+            return {"damage": draw.randrange(1, 12)}
         if kind == "full":
             return {"full": draw.choice((0, 8192, 65536, 300_000, 1_000_000))}
         if kind in ("same", "sibling"):

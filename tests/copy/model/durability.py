@@ -32,7 +32,8 @@ class Durability(Observer):
     began: dict[int, int] = field(default_factory=dict)
     """Time at which a thread's sync began."""
     wants: frozenset[str] = CHANGING | {"openat", "openat2"}
-    renames: int = 0
+    naming: dict[int, str] = field(default_factory=dict)
+    """Folder that a thread's call gives or takes a name in."""
 
     def enter(self, call: Call) -> Act:
         """See `Observer`."""
@@ -42,7 +43,7 @@ class Durability(Observer):
             self.began[call.thread] = self.time
             return Leave()
         if name in ("openat", "openat2"):
-            self._opened(call)
+            return self._opened(call)
         elif name in DATA:
             self._changed(self.data, call.descriptor(call.arguments[DATA[name]]))
         elif name == "ioctl":
@@ -51,10 +52,10 @@ class Durability(Observer):
         elif name in BY_DESCRIPTOR or (name == "utimensat" and call.arguments[1] == 0):
             self._changed(self.metadata, call.descriptor(call.arguments[0]))
         elif name in ("renameat", "renameat2"):
-            self._renamed(call)
+            return self._renamed(call)
         elif name in ("linkat", "symlinkat", "mkdirat", "mknodat", "unlinkat"):
             position = {"linkat": 2, "symlinkat": 1}.get(name, 0)
-            self._named(call, call.arguments[position], call.arguments[position + 1])
+            return self._named(call, call.arguments[position], call.arguments[position + 1])
         elif name in ("utimensat", "fchownat"):
             self._changed(self.metadata, call.path(call.arguments[0], call.arguments[1]), follow=False)
         elif name in ("chmod", "lsetxattr", "lremovexattr"):
@@ -70,41 +71,46 @@ class Durability(Observer):
         if real.startswith(self.scope) and (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             where[found.st_dev, found.st_ino] = (self.time, real)
 
-    def _named(self, call: Call, folder: int, address: int) -> None:
-        name = os.fsdecode(call.text(address))
-        if name.startswith(OWN):
-            return
-        above = os.path.dirname(call.path(folder, address))
-        self._changed(self.names, above)
+    def _named(self, call: Call, folder: int, address: int) -> Act:
+        if os.fsdecode(call.text(address)).startswith(OWN):
+            return None
+        self.naming[call.thread] = os.path.dirname(call.path(folder, address))
+        return Leave()
 
-    def _opened(self, call: Call) -> None:
+    def _opened(self, call: Call) -> Act:
         flags = call.arguments[2]
         if call.name == "openat2":
             flags = int.from_bytes(call.memory(call.arguments[2], 8).ljust(8, b"\0"), "little")
-        if flags & os.O_CREAT:
-            self._named(call, call.arguments[0], call.arguments[1])
+        if flags & os.O_CREAT and not os.path.lexists(call.path(call.arguments[0], call.arguments[1])):
+            return self._named(call, call.arguments[0], call.arguments[1])
+        return None
 
-    def _renamed(self, call: Call) -> None:
+    def _renamed(self, call: Call) -> Act:
         old_folder, old, new_folder, new = call.arguments[:4]
         source, target = call.path(old_folder, old), call.path(new_folder, new)
         real = os.path.realpath(os.path.dirname(target))
         if not real.startswith(self.scope) or f"/{OWN}" in real:
-            return
-        self.renames += 1
-        self._named(call, new_folder, new)
+            return None
         try:
             found = os.lstat(source)
         except OSError:
-            return
+            return None
         key = (found.st_dev, found.st_ino)
         if stat.S_ISREG(found.st_mode):
             shown = os.path.join(real, os.path.basename(target))
             for what, where in (("content", self.data), ("metadata", self.metadata)):
-                if key in where:
+                # A link is to a file that has its name already.
+                if key in where and found.st_nlink == 1:
                     self.problems.append(f"{shown!r} gets its name before its {what} is synced")
+        return self._named(call, new_folder, new)
 
     def leave(self, call: Call, result: int) -> None:
         """See `Observer`."""
+        if (folder := self.naming.pop(call.thread, None)) is not None:
+            self.time += 1
+            if result >= 0:
+                self._changed(self.names, folder)
+            return
         began = self.began.pop(call.thread, self.time)
         if result != 0:
             return

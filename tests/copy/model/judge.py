@@ -9,8 +9,8 @@ from tests.copy.model.predict import SET_ID, STATE, Prediction
 from tests.copy.model.walk import Node, Tree, below, parent
 
 FIELDS = ("kind", "mode", "uid", "gid", "modified_ns", "xattrs", "content", "size")
-SHOWN = 12
-"""Differences that a failure lists."""
+CAPABILITY = "security.capability"
+"""Goes with the owner."""
 HOLE_BYTES = 128 << 10
 """A hole of this size stays one on every file system: their blocks, and what they allocate ahead, are smaller."""
 
@@ -23,7 +23,8 @@ def shown(path: bytes) -> str:
 def differences(prediction: Prediction, after: Tree, before: Tree, scope: bytes) -> list[str]:
     """Return what is wrong after a copy, one line each. Below `scope` inodes may be new, elsewhere not."""
     lines = []
-    for path in sorted(prediction.tree.keys() | after.keys() | prediction.choices.keys()):
+    # The folder of the world itself changes with what is beside the destination.
+    for path in sorted((prediction.tree.keys() | after.keys() | prediction.choices.keys()) - {b""}):
         if path in prediction.choices:
             choices = prediction.choices[path]
         else:
@@ -31,6 +32,9 @@ def differences(prediction: Prediction, after: Tree, before: Tree, scope: bytes)
         lines += _differs(path, choices, after.get(path))
     lines += _links(prediction, after, before, scope)
     lines += _holes(prediction, after)
+    for path, older in prediction.linked.items():
+        if path in after and older in after and after[path].inode != after[older].inode:
+            lines.append(f"{shown(path)}: is the same as {shown(older)}, and no hard link to it")
     return lines
 
 
@@ -58,12 +62,20 @@ def fields_that_differ(expected: Node, found: Node) -> list[str]:
     if expected.kind != found.kind:
         return [f"is a {found.kind}, should be a {expected.kind}"]
     wrong = []
+    if expected.owners and found.uid not in expected.owners:
+        wrong.append(f"uid {found.uid}, should be {' or '.join(map(str, sorted(expected.owners)))}")
+    if "few_xattrs" in expected.unjudged:
+        more = {name for name in found.xattrs if not name.startswith("system.")} - expected.xattrs.keys()
+        if more:
+            wrong.append(f"has attributes {sorted(more)}, which it should not get")
     for name in FIELDS:
         if name in expected.unjudged:
             continue
         want, have = getattr(expected, name), getattr(found, name)
         if name == "mode" and "set_id" in expected.unjudged:
             want, have = want & ~SET_ID, have & ~SET_ID
+        if name == "xattrs" and "capability" in expected.unjudged:
+            want, have = ({key: value for key, value in found.items() if key != CAPABILITY} for found in (want, have))
         if want == have:
             continue
         if name == "mode":
@@ -93,7 +105,8 @@ def _links(prediction: Prediction, after: Tree, before: Tree, scope: bytes) -> l
             continue
         labels.setdefault(expected.inode, set()).add(found.inode)
         names.setdefault(expected.inode, []).append(path)
-        if not is_outside:
+        # A name that is no entry may stay one of a file that stays.
+        if not is_outside and path in prediction.entries:
             inodes.setdefault(found.inode, set()).add(expected.inode)
     for label, found_inodes in labels.items():
         if len(found_inodes) > 1:
@@ -121,14 +134,22 @@ def _holes(prediction: Prediction, after: Tree) -> list[str]:
     return lines
 
 
-def torn(prediction: Prediction, before: Tree, after: Tree, scope: bytes, *, lenient: bool = False) -> list[str]:
+def torn(
+    prediction: Prediction,
+    before: Tree,
+    after: Tree,
+    scope: bytes,
+    *,
+    lenient: bool = False,
+    later: Prediction | None = None,
+) -> list[str]:
     """Return what is wrong after a copy that was killed or failed: each name is wholly old or wholly new.
 
-    `lenient`: a file may lack metadata, since setting them has failed.
+    `lenient`: a file may lack metadata, since setting them has failed. `later`: another end that is as right.
     """
     lines = []
     for path in sorted(prediction.tree.keys() | before.keys() | after.keys()):
-        if is_own(path, scope):
+        if is_own(path, scope) or not path:
             continue
         old, new, found = before.get(path), prediction.tree.get(path), after.get(path)
         if not (path == scope or path.startswith(scope + b"/")):
@@ -137,11 +158,17 @@ def torn(prediction: Prediction, before: Tree, after: Tree, scope: bytes, *, len
             lines += _differs(path, [old], found)
         elif found is None:
             # A file is replaced in one step; what changes its type, or goes, may be missing.
+            if later is not None and path not in later.tree:
+                continue
             if old is not None and new is not None and (old.kind == "folder") == (new.kind == "folder"):
-                if parent(path) in after and after[parent(path)].kind == "folder" and not path_changes(path, before, prediction):
+                if (
+                    parent(path) in after
+                    and after[parent(path)].kind == "folder"
+                    and not path_changes(path, before, prediction)
+                ):
                     lines.append(f"{shown(path)}: is missing, was there before")
         else:
-            lines += _half(path, old, new, found, prediction, lenient)
+            lines += _half(path, old, new, found, prediction, lenient, later)
     return lines
 
 
@@ -160,8 +187,17 @@ def is_own(path: bytes, scope: bytes) -> bool:
     return inside and any(name.startswith(STATE) for name in path.split(b"/"))
 
 
-def _half(path: bytes, old: Node | None, new: Node | None, found: Node, prediction: Prediction, lenient: bool) -> list[str]:
-    choices = [node for node in (old, new, prediction.entries.get(path)) if node is not None]
+def _half(
+    path: bytes,
+    old: Node | None,
+    new: Node | None,
+    found: Node,
+    prediction: Prediction,
+    lenient: bool,
+    later: Prediction | None,
+) -> list[str]:
+    ends = [prediction] if later is None else [prediction, later]
+    choices = [node for end in ends for node in (old, end.tree.get(path), end.entries.get(path)) if node is not None]
     for node in choices:
         # Times and modes of folders are set at the end.
         if node.kind == found.kind and (node.kind == "folder" or not fields_that_differ(node, found)):
@@ -179,7 +215,9 @@ def _half(path: bytes, old: Node | None, new: Node | None, found: Node, predicti
     return [f"{shown(path)}: half of its metadata: {'; '.join(fields_that_differ(same[0], found))}"]
 
 
-def by_rsync(root: bytes, sources: Iterable[bytes], destination: bytes, extras: set[bytes], options: list[str]) -> list[str]:
+def by_rsync(
+    root: bytes, sources: Iterable[bytes], destination: bytes, extras: set[bytes], options: list[str]
+) -> list[str]:
     """Return what `rsync --dry-run` would change, but for removals of `extras`, paths below the destination."""
     words: list[bytes] = [b"rsync", *map(str.encode, options)]
     words += [root + b"/" + source for source in sources] + [root + b"/" + destination + b"/"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -47,6 +48,17 @@ def bind(source: bytes, folder: bytes) -> None:
 def unmount(folder: bytes) -> None:
     """Unmount."""
     _check(_libc.umount2(folder, MNT_DETACH), "umount")
+
+
+def below(root: bytes) -> list[bytes]:
+    """Return the mount points below a folder, relative to it, in the order in which they were mounted."""
+    found = []
+    with open("/proc/self/mountinfo", "rb") as lines:
+        for line in lines:
+            path = re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[4])
+            if path.startswith(root + b"/"):
+                found.append(path[len(root) + 1 :])
+    return found
 
 
 def mounted(kind: str) -> Path:

@@ -28,30 +28,55 @@ class Prediction:
     """Paths at the sources, by the path that they get."""
     faults: set[bytes] = field(default_factory=set)
     """Entries that cannot be copied, by the path that they would get."""
+    linked: dict[bytes, bytes] = field(default_factory=dict)
+    """Files that are names of a file of the older version, with its path."""
     removed: list[bytes] = field(default_factory=list)
     excess: int = 0
     """Removals that are refused."""
+    limits: bool = True
+    vague: bool = False
+    """The number of removals is not known."""
     settled: set[bytes] = field(default_factory=set)
     """Files that keep their content by size and time, though the sources have another one."""
 
 
-def predict(before: Tree, request: Request, mounts: frozenset[bytes] = frozenset(), limits: bool = True) -> Prediction:
-    """Return the end of a copy that nothing disturbs. `mounts`: mount points. `limits`: removals are bounded."""
-    return _Copy(before, request, mounts, limits).predict()
+def predict(
+    before: Tree,
+    request: Request,
+    mounts: frozenset[bytes] = frozenset(),
+    limits: bool = True,
+    refused: bool = True,
+    fails: bool = False,
+) -> Prediction:
+    """Return the end of a copy that nothing disturbs. `mounts`: mount points. `limits`: removals are bounded.
+    `refused`: what the user may not read cannot be copied; else it need not be read. `fails`: of choices, the one that
+    is a fault was made.
+    """
+    return _Copy(before, request, mounts, limits, refused, fails).predict()
 
 
 class _Copy:
-    def __init__(self, before: Tree, request: Request, mounts: frozenset[bytes], limits: bool) -> None:
+    def __init__(
+        self, before: Tree, request: Request, mounts: frozenset[bytes], limits: bool, refused: bool, fails: bool
+    ) -> None:
+        self.refused = refused
+        self.fails = fails
         self.before = before
         self.request = request
         self.mounts = mounts
         self.limits = limits
         self.excluded = Excluded(request.exclude)
-        self.out = Prediction(dict(before))
+        self.out = Prediction(dict(before), limits=limits)
         self.top = request.destination.rstrip(b"/")
         """Path that entries are below."""
         self.left_out: set[bytes] = set()
         """Folders of which the content stayed behind with its file system."""
+        self.first: dict[tuple[object, ...], bytes] = {}
+        """Content of the first name of each file."""
+        self.known: set[tuple[object, ...]] = set()
+        """Files of which a name is there already."""
+        self.tops: set[bytes] = set()
+        """Names directly below the destination, where sources may clash."""
         self.contents = sum(source.endswith(b"/") for source in request.sources)
 
     def predict(self) -> Prediction:
@@ -59,7 +84,9 @@ class _Copy:
         self._plan()
         self._destination()
         in_the_way: list[bytes] = []
+        empty: list[bytes] = []
         labels = self._labels()
+        self.known = {label for path, label in labels.items() if path in out.tree}
         for path, source in out.entries.items():
             if path in out.faults:
                 continue
@@ -73,12 +100,14 @@ class _Copy:
                 elif path in self.mounts:
                     out.faults.add(path)
                     continue
+                else:
+                    empty.append(path)
             self._place(path, source, there, labels)
         self._blocked_links()
         self._links_across_mounts()
         removed = [] if out.faults else self._removals(in_the_way)
         limit = self.request.max_removals
-        if self.limits and len(removed) > (len(out.entries) if limit is None else limit):
+        if self.limits and len(removed) > (self._count() if limit is None else limit):
             out.excess = len(removed)
             removed = []
             out.codes = {1}
@@ -89,17 +118,26 @@ class _Copy:
                 self._restore(path)
         for path in removed:
             if path not in out.entries:
-                del out.tree[path]
+                out.tree.pop(path, None)
         for path in in_the_way:
             if not out.faults and not out.excess:
                 for lower in below(self.before, path):
                     out.tree.pop(lower, None)
         out.removed = removed
+        out.vague |= bool(empty) and self.request.on("mirror")
         for path in removed:
             self._changed(parent(path))
         if out.faults:
             out.codes = {1}
+        if out.faults or out.excess:
+            # An empty folder makes room in the last phase, too, and that may not be reached.
+            for path in empty:
+                out.choices[path] = [self.before[path], out.tree[path]]
         return out
+
+    def _count(self) -> int:
+        """Return how many entries the sources have: a source whose content is copied is none itself."""
+        return len(self.out.entries) - (self.top in self.out.entries)
 
     def _changed(self, folder: bytes) -> None:
         """A folder that is no entry gets the time of the change."""
@@ -133,18 +171,25 @@ class _Copy:
 
     def _visit(self, origin: bytes, path: bytes, device: int) -> None:
         node = self.before[origin]
-        if node.kind == "socket":
-            return
         if path and self.excluded.names(path, node.kind == "folder"):
             return
         at = self._at(path)
-        if path and b"/" not in path and at in self.out.entries:
-            self.out.faults.add(at + b"\0second source")
+        if path and b"/" not in path:
+            if path in self.tops:
+                self.out.faults.add(at + b"\0second source")
+                return
+            self.tops.add(path)
+        if node.kind == "socket":
             return
-        if not self._is_readable(node):
+        need_not_be_read = node.kind == "file" and self._looks_same(node, self.before.get(at))
+        if self.refused and not self._is_readable(node) and not need_not_be_read:
             self.out.faults.add(at)
             self.out.entries[at] = node
             self.out.origins[at] = origin
+            self.left_out.add(at)
+            if node.kind == "folder":
+                # It may be made, without its content.
+                self.out.choices[at] = [self.before.get(at), node.but(unjudged=FREE_TIME)]
             return
         self.out.entries[at] = node
         self.out.origins[at] = origin
@@ -159,8 +204,10 @@ class _Copy:
 
     def _is_readable(self, node: Node) -> bool:
         user = self.request.user
-        if user is None or node.kind not in ("file", "folder"):
+        if user is None:
             return True
+        if node.kind not in ("file", "folder"):
+            return "device" not in node.kind
         needed = 5 if node.kind == "folder" else 4
         shift = 6 if node.uid == user else 3 if node.gid == user else 0
         return (node.mode >> shift) & needed == needed
@@ -170,7 +217,7 @@ class _Copy:
         out = self.out
         return {path: ("source", *node.inode) for path, node in out.entries.items() if node.kind == "file"}
 
-    # What each becomes.
+    # Entries at the destination.
 
     def _destination(self) -> None:
         out = self.out
@@ -196,10 +243,13 @@ class _Copy:
         if path == self.top and self.contents > 1:
             unjudged |= {"mode", "uid", "gid", "xattrs", "modified_ns"}
         content, size = source.content, source.size
-        if source.kind == "file" and is_same_kind and self._looks_same(source, there):
-            if there.content != content:
+        if source.kind == "file":
+            if there is not None and is_same_kind and self._looks_same(source, there):
+                content = there.content
+            # Further names of a file are links to its first one, whatever they had.
+            content = self.first.setdefault(labels[path], content)
+            if content != source.content:
                 out.settled.add(path)
-            content = there.content
         node = source.but(content=content, size=size, unjudged=frozenset(unjudged))
         if source.kind == "file":
             node = node.but(inode=labels[path])
@@ -207,13 +257,22 @@ class _Copy:
                 node = self._linked(path, source, node)
         else:
             node = node.but(inode=("new", path))
-        if source.kind == "file" and (there is not None or request.link_to is not None):
+        if source.kind == "file" and (labels[path] in self.known or request.link_to is not None):
             node = node.but(unjudged=node.unjudged | {"extents"})
         if request.on("no_sparse"):
             node = node.but(unjudged=node.unjudged | {"extents"})
         node = self._owned(node, source, there if is_same_kind else None)
+        if request.on("no_owners"):
+            user = request.user or 0
+            owners: set[int] = {user, there.uid} if there is not None and is_same_kind else {user}
+            node = node.but(unjudged=node.unjudged | {"capability"}, owners=frozenset(owners))
+            if request.link_to is not None:
+                node = node.but(owners=frozenset())
         if request.on("no_xattrs"):
-            node = node.but(xattrs={}, unjudged=node.unjudged | {"xattrs"})
+            few = there.xattrs if there is not None and is_same_kind else {}
+            node = node.but(
+                xattrs=few, unjudged=node.unjudged | {"xattrs", "few_xattrs" if request.link_to is None else "xattrs"}
+            )
             if there is not None and is_same_kind and source.kind == "folder":
                 node = node.but(xattrs=there.xattrs, unjudged=node.unjudged - {"xattrs"})
         if source.kind != "folder" and there is not None and there.kind == "folder":
@@ -233,7 +292,7 @@ class _Copy:
             self.out.tree[lower] = self.before[lower]
 
     def _looks_same(self, source: Node, there: Node | None) -> bool:
-        if self.request.on("checksum") or there is None:
+        if self.request.on("checksum") or there is None or there.kind != "file":
             return False
         return there.size == source.size and there.modified_ns == source.modified_ns
 
@@ -253,6 +312,9 @@ class _Copy:
             return node.but(unjudged=node.unjudged | {"content"} if older.content != source.content else node.unjudged)
         if older.content != source.content:
             return node.but(unjudged=node.unjudged | {"content"})
+        is_one_mount = self._mount_of(path) == self._mount_of(self.top)
+        if older.links == 1 and source.links == 1 and is_one_mount:
+            self.out.linked[path] = older_path
         return node
 
     def _owned(self, node: Node, source: Node, there: Node | None) -> Node:
@@ -268,7 +330,7 @@ class _Copy:
         return node.but(unjudged=node.unjudged | free)
 
     def _blocked_links(self) -> None:
-        """Where one name of a file cannot be made, the others may be missing or not."""
+        """Other names of a file of which one name cannot be made may be missing or not."""
         out = self.out
         blocked = {out.entries[path].inode for path in out.faults if path in out.entries}
         for path, source in out.entries.items():
@@ -284,7 +346,9 @@ class _Copy:
         for path, source in self.out.entries.items():
             if source.kind == "file" and len(groups[source.inode]) > 1:
                 self.out.choices[path] = [self.out.tree.get(path), self.before.get(path)]
-                self.out.codes |= {0, 1}
+                self.out.codes = {0, 1}
+                if self.fails:
+                    self.out.faults.add(path)
 
     def _mount_of(self, path: bytes) -> bytes:
         while path and path not in self.mounts:
@@ -298,20 +362,47 @@ class _Copy:
             return []
         doomed: list[bytes] = []
         for path, source in self.out.entries.items():
-            if source.kind == "folder" and path not in self.left_out:
+            is_there = source.kind == "folder" and path not in self.left_out
+            # Nothing is removed on another mount.
+            if is_there and self._mount_of(path) == self._mount_of(self.top):
                 for child in children(self.out.tree, path):
-                    if child not in self.out.entries:
+                    if child in self.out.entries:
+                        continue
+                    if any(lower in self.mounts for lower in (child, *below(self.out.tree, child))):
+                        self._stays_mounted(child)
+                    else:
                         self._doom(child, doomed)
+        if self.fails and self.out.vague:
+            # A mount that is in the way is a fault: the rest may be removed then or not.
+            for path in doomed:
+                node = self.out.tree[path]
+                self.out.choices[path] = [node.but(unjudged=node.unjudged | FREE_TIME), None]
+            return []
         for path in in_the_way:
-            doomed += [lower for lower in below(self.before, path)] + [path]
+            doomed += [*below(self.before, path), path]
         return doomed
+
+    def _stays_mounted(self, path: bytes) -> None:
+        """A mount stays, with all below it, whether that is a fault or not; what is beside it may be removed or not."""
+        out = self.out
+        out.codes.add(1)
+        out.vague = True
+        for lower in (path, *below(out.tree, path)):
+            node = out.tree[lower]
+            if self._mount_of(lower) != self._mount_of(self.top):
+                continue
+            out.choices[lower] = [node.but(unjudged=node.unjudged | FREE_TIME)]
+            if not any(mount == lower or mount.startswith(lower + b"/") for mount in self.mounts):
+                out.choices[lower].append(None)
 
     def _doom(self, path: bytes, doomed: list[bytes]) -> bool:
         """Add what is removed of a path and all below it; return True if the path itself goes."""
         node = self.out.tree[path]
         name = path.rpartition(b"/")[2]
         relative = path[len(self.top) + 1 :]
-        if path in self.mounts or name == STATE or self.excluded.names(relative, node.kind == "folder"):
+        if path in self.mounts:
+            return False
+        if name == STATE or self.excluded.names(relative, node.kind == "folder"):
             return False
         whole = True
         for child in children(self.out.tree, path) if node.kind == "folder" else []:

@@ -82,7 +82,7 @@ class Request:
 
 @dataclass
 class Excluded:
-    """What `--exclude` leaves out, by the words of the manual and rsync(1): a second implementation of it."""
+    """Names that `--exclude` leaves out, by the words of the manual and rsync(1): a second implementation."""
 
     patterns: tuple[str, ...]
     _parsed: list[tuple[re.Pattern[bytes], bool, bool, int | None]] = field(default_factory=list)

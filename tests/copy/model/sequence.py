@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter as Counts
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,11 @@ from tests.copy.model.draw import Draw
 from tests.copy.model.durability import Durability
 from tests.copy.model.predict import STATE, Prediction, predict
 from tests.copy.model.request import Request
-from tests.copy.model.tracer import Counter, Observer, Traced
+from tests.copy.model.tracer import Counter, Damage, Interruption, Observer, Traced
 from tests.copy.model.walk import Tree, below, walk
 
 AREAS = (b"src", b"src2", b"dst", b"sib")
-STEPS = 40
+STEPS = 100
 """Steps of a sequence."""
 WORLD = b"world"
 SPACE_BYTES = 1 << 16
@@ -44,7 +44,7 @@ class Failed(Exception):
 
 @dataclass
 class Machine:
-    """What all sequences share: the file system, the options that this elephan has, planted faults, counts."""
+    """Things that all sequences share: the file system, options that this elephan has, planted faults, counts."""
 
     folder: Path
     """Of the file system."""
@@ -61,20 +61,24 @@ class Machine:
 class World:
     """Trees of one sequence, and the steps that were made in them."""
 
-    def __init__(self, machine: Machine, seed: int) -> None:
-        """Make an empty one."""
+    def __init__(self, machine: Machine, user: int | None = None) -> None:
+        """Make an empty one. All of it is the user's, if one is given, and copies run as that user."""
+        self.user = user
         self.machine = machine
         self.root = os.fsencode(machine.folder) + b"/" + WORLD
         self.steps: list[Step] = []
-        self.mounts: list[bytes] = []
+        self.bound = 0
+        """Mounts that were made."""
         self.stealth = False
         """A change that size and time do not show was made: hashes of an earlier content are right."""
-        self.number = seed
         self.is_disturbed = False
         """The copy that is judged was killed or failed before, and may have removed something then."""
         for area in AREAS:
             os.makedirs(self.root + b"/" + area)
         self.state = Path(tempfile.mkdtemp(prefix="state-", dir=machine.state))
+        if user is not None:
+            self.give(user)
+            os.chown(self.state, user, user)
 
     def close(self) -> None:
         """Remove it."""
@@ -85,6 +89,11 @@ class World:
             shutil.rmtree(folder)
         shutil.rmtree(self.state, ignore_errors=True)
 
+    @property
+    def mounts(self) -> list[bytes]:
+        """Mount points below the world: they move with the folders above."""
+        return places.below(self.root) if self.bound else []
+
     # Steps.
 
     def do(self, step: Step) -> None:
@@ -92,14 +101,27 @@ class World:
         self.steps.append(step)
         self.machine.counts["steps"] += 1
         if step[0] == "copy":
-            self.copy(Request.of_step(step[1]), dict(step[2]))  # type: ignore[arg-type]
+            self.copy(Request.of_step(step[1]), dict(step[2]))
         elif step[0] == "rotate":
             self.rotate()
         elif step[0] == "mount":
-            self.mount(*step[1:])  # type: ignore[arg-type]
+            self.mount(*step[1:])
         else:
             self.stealth |= step[-1] is True and step[0] in ("rewrite", "resize")
             changes.apply(self.root, step)
+        if step[0] != "copy" and self.user is not None:
+            self.give(self.user)
+
+    def give(self, user: int) -> None:
+        """Make all of the world a user's."""
+        for folder, folders, files in os.walk(self.root):
+            for name in [b".", *folders, *files]:
+                path = folder + b"/" + name
+                if os.lstat(path).st_uid != user:
+                    mode = os.lstat(path).st_mode & 0o7777
+                    os.lchown(path, user, user)
+                    if not os.path.islink(path):
+                        os.chmod(path, mode)
 
     def rotate(self) -> None:
         """Make the destination the older version of the next one."""
@@ -115,16 +137,19 @@ class World:
         """Mount a tmpfs, or a folder of the world, at a folder."""
         relative = path.encode("latin-1")
         full = self.root + b"/" + relative
+        if not os.path.lexists(full) and os.path.isdir(os.path.dirname(full)):
+            os.mkdir(full)
         if not os.path.isdir(full) or os.path.islink(full) or relative in AREAS:
             return
         if kind == "tmpfs":
             places.mount_tmpfs(full, "size=16m")
+            changes.create_file(full + b"/file", self.bound + 1, 3000)
         else:
-            hidden = os.fsencode(self.machine.folder) + b"/bound-%d" % len(self.mounts)
+            hidden = os.fsencode(self.machine.folder) + b"/bound-%d" % self.bound
             os.makedirs(hidden + b"/inside", exist_ok=True)
-            changes.create_file(hidden + b"/inside/file", len(self.mounts) + 1, 5000)
+            changes.create_file(hidden + b"/inside/file", self.bound + 1, 5000)
             places.bind(hidden, full)
-        self.mounts.append(relative)
+        self.bound += 1
 
     # Copies.
 
@@ -138,16 +163,39 @@ class World:
             return
         if request.link_to is not None and not os.path.isdir(self.root + b"/" + request.link_to):
             return
+        if os.path.islink(self.root + b"/" + request.destination):
+            # The destination as the user wrote it may lead over links, and so anywhere.
+            return
         self.machine.counts["copies"] += 1
         before = walk(self.root)
         mounts = frozenset(self.mounts)
         prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         scope = request.destination.rstrip(b"/").split(b"/")[0]
-        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second"})
+        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second", "change", "damage", "busy"})
         if "full" in how:
             self.disturbed_by_full(request, int(how["full"]), prediction, before, scope)
+        if "change" in how:
+            self.changing(request, how["change"], prediction, before, scope)
+            before = walk(self.root)
+            prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
+        if "damage" in how:
+            self.damaged(request, int(how["damage"]), prediction, before, scope)
+        if "dry" in how:
+            self.dry(request, prediction, before)
         for at in how.get("kill", ()):
             self.disturbed(request, Counter(at), prediction, before, scope)
+            if "forget" in how:
+                self.forgotten(scope)
+            if "between" in how:
+                for change in how["between"]:
+                    changes.apply(self.root, change)
+                    self.stealth |= change[-1] is True and change[0] == "rewrite"
+                if self.user is not None:
+                    self.give(self.user)
+                if any(not os.path.lexists(self.root + b"/" + source) for source in request.sources):
+                    return
+                before = self.without_parts(walk(self.root), scope)
+                prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         if "error" in how:
             at, error = how["error"]
             self.disturbed(request, Counter(at, error), prediction, before, scope)
@@ -160,9 +208,7 @@ class World:
         extra = (b"--quiet", b"--retry-for=1s", b"--receipt", os.fsencode(file))
         return [request.words(self.root, extra)], file
 
-    def disturbed(
-        self, request: Request, counter: Counter, prediction: Prediction, before: Tree, scope: bytes
-    ) -> None:
+    def disturbed(self, request: Request, counter: Counter, prediction: Prediction, before: Tree, scope: bytes) -> None:
         """Run a copy that is killed, or meets an error; no name may have half a file then."""
         words, _ = self.commands(request)
         result = Traced([counter, *self.planted(request)]).run(words, self.state, request.user)
@@ -173,6 +219,47 @@ class World:
         if lines := judge.torn(prediction, before, after, scope, lenient=counter.error is not None):
             what = "killed before" if counter.error is None else f"{counter.error} at"
             self.fail([f"{what} call {counter.at} ({counter.did}): {line}" for line in lines])
+
+    def without_parts(self, tree: Tree, scope: bytes) -> Tree:
+        """Return a tree without what an interrupted copy keeps for its next run."""
+        return {path: node for path, node in tree.items() if not judge.is_own(path, scope)}
+
+    def forgotten(self, scope: bytes) -> None:
+        """Give the copy up: its parts go."""
+        for file in (self.state / "elephan" / "unfinished").glob("[!.]*.json"):
+            result = command.start([[b"copy", b"forget", file.stem.encode()]], self.state, self.user).wait()
+            self.machine.counts["forgotten"] += 1
+            if result.code != 0:
+                self.fail([f"elephan copy forget: exit code {result.code}: {result.output.strip()[-300:]}"])
+            if left := [path for path in walk(self.root) if judge.is_own(path, scope)]:
+                self.fail([f"{judge.shown(path)}: is left by elephan copy forget" for path in left])
+
+    def damaged(self, request: Request, at: int, prediction: Prediction, before: Tree, scope: bytes) -> None:
+        """Run a copy whose disk changes a byte, with --verify=read: no name may have it."""
+        request = replace(request, switches=request.switches | {"verify_read"})
+        damage = Damage(at, os.fsdecode(self.root + b"/" + scope))
+        words, _ = self.commands(request)
+        self.sane(Traced([damage, *self.planted(request)]).run(words, self.state, request.user))
+        self.machine.counts["damaged"] += damage.did
+        if lines := judge.torn(prediction, before, walk(self.root), scope, lenient=True):
+            self.fail([f"a byte was changed behind write {at}: {line}" for line in lines])
+
+    def dry(self, request: Request, prediction: Prediction, before: Tree) -> None:
+        """`--dry-run` changes nothing, and names what --mirror would remove."""
+        words, _ = self.commands(request)
+        words[0].remove(b"--quiet")
+        result = command.start([[*words[0], b"--dry-run"]], self.state, request.user).wait()
+        self.sane(result)
+        self.machine.counts["dry runs"] += 1
+        unchanged = Prediction(dict(before))
+        if lines := judge.differences(unchanged, walk(self.root), before, b""):
+            self.fail([f"--dry-run: {line}" for line in lines])
+        if "--max-removals" not in self.machine.options or not request.on("mirror") or result.code != 0:
+            return
+        listed = [line for line in result.output.splitlines() if line.startswith("would remove ")]
+        count = prediction.excess or len(prediction.removed)
+        if prediction.codes == {0} and not prediction.vague and len(listed) != count:
+            self.fail([f"--dry-run lists {len(listed)} removals, should be {count}: {listed[:5]}"])
 
     def disturbed_by_full(
         self, request: Request, free: int, prediction: Prediction, before: Tree, scope: bytes
@@ -193,6 +280,22 @@ class World:
         if lines := judge.torn(prediction, before, walk(self.root), scope, lenient=True):
             self.fail([f"a disk with {free} bytes free: {line}" for line in lines])
 
+    def changing(self, request: Request, change: list[Any], prediction: Prediction, before: Tree, scope: bytes) -> None:
+        """Run a copy while a source changes: each file is one that the sources had."""
+        at, step = change
+        area = os.fsdecode(self.root + b"/src")
+        interruption = Interruption(at, area, lambda: changes.apply(self.root, step))
+        words, _ = self.commands(request)
+        self.sane(Traced([interruption]).run(words, self.state, request.user))
+        self.machine.counts["changes meanwhile"] += interruption.did
+        after = walk(self.root)
+        now = {path: node for path, node in before.items() if not is_source(path)}
+        now |= {path: node for path, node in after.items() if is_source(path)}
+        there = all(source.rstrip(b"/") in now for source in request.sources)
+        later = predict(now, request, frozenset(self.mounts)) if there else prediction
+        if lines := judge.torn(prediction, now, after, scope, lenient=True, later=later):
+            self.fail([f"while a source changed by {step} at read {at}: {line}" for line in lines])
+
     def sane(self, result: Result, killed: bool = False) -> None:
         """An end without a traceback and a hang, and with an exit code that the manual has."""
         if "Traceback" in result.output or "panicked" in result.output:
@@ -207,15 +310,22 @@ class World:
 
         return [planted.PLANTS[name](os.fsdecode(self.root + b"/" + b"dst")) for name in self.machine.plant]
 
-    def whole(
-        self, request: Request, prediction: Prediction, before: Tree, scope: bytes, how: dict[str, Any]
-    ) -> None:
+    def whole(self, request: Request, prediction: Prediction, before: Tree, scope: bytes, how: dict[str, Any]) -> None:
         """Run a copy to its end and hold it to the prediction."""
         words, file = self.commands(request)
         observers = self.planted(request)
         durability = Durability(os.fsdecode(self.root + b"/" + scope)) if how.get("record") else None
         if durability is not None:
             observers.append(durability)
+        refusal: list[Result] = []
+        if "busy" in how:
+            area = os.fsdecode(self.root + b"/src")
+            other = [*words[0][:-2], b"--receipt", os.fsencode(self.state / "second.json")]
+
+            def again() -> None:
+                refusal.append(command.start([other], self.state, request.user).wait())
+
+            observers.append(Interruption(int(how["busy"]), area, again, wants=frozenset({"pread64"})))
         second = self.second(request, how)
         if observers:
             traced = Traced(observers)
@@ -223,23 +333,36 @@ class World:
         else:
             result = command.start(words, self.state, request.user).wait()
         self.sane(result)
+        for end in refusal:
+            self.sane(end)
+            self.machine.counts["second copies"] += 1
+            if end.code != 1 or "another process runs this copy" not in end.output:
+                self.fail([f"the same command at once: exit code {end.code}: {end.output.strip()[-300:]}"])
         if second is not None:
             self.second_ended(second, how)
         after = walk(self.root)
         if how.get("second") == "sibling":
-            self.judge_sibling(after)
+            self.judge_sibling(after, request.user)
             after = {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"}
+        if request.user is not None and result.code == 0:
+            prediction = predict(before, request, frozenset(self.mounts), prediction.limits, refused=False)
+        if result.code == 1 and prediction.codes == {0, 1}:
+            prediction = predict(before, request, frozenset(self.mounts), prediction.limits, fails=True)
         if result.code not in prediction.codes:
             right = " or ".join(map(str, sorted(prediction.codes)))
-            self.fail([f"exit code {result.code}, should be {right}: {result.output.strip()[-400:]}",
-                       *judge.differences(prediction, after, before, scope)])
+            self.fail(
+                [
+                    f"exit code {result.code}, should be {right}: {result.output.strip()[-400:]}",
+                    *judge.differences(prediction, after, before, scope),
+                ]
+            )
         if lines := judge.differences(prediction, after, before, scope):
             self.fail(lines)
         if durability is not None and result.code == 0:
             self.machine.counts["recorded"] += 1
             if lines := durability.at_end():
                 self.fail(lines)
-        self.machine.counts["exit code %d" % result.code] += 1
+        self.machine.counts[f"exit code {result.code}"] += 1
         self.check_receipt(request, prediction, result, file)
         self.check_state()
         self.check_rsync(request, prediction, after)
@@ -260,19 +383,21 @@ class World:
         """Judge its end."""
         result = child.wait()
         self.sane(result)
-        if how["second"] == "sibling" and result.code != 0:
+        if how["second"] == "sibling" and result.code != 0 and self.user is None:
             self.fail([f"a second copy beside: exit code {result.code}: {result.output.strip()[-300:]}"])
 
-    def judge_sibling(self, after: Tree) -> None:
+    def judge_sibling(self, after: Tree, user: int | None) -> None:
         """A second copy into a sibling of the destination is whole."""
-        prediction = predict({path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"},
-                             Request((b"src/",), b"twin"))
+        prediction = predict(
+            {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"},
+            Request((b"src/",), b"twin", user=user),
+        )
         lines = judge.differences(prediction, after, after, b"twin")
         shutil.rmtree(self.root + b"/twin")
         if lines:
             self.fail([f"the second copy: {line}" for line in lines])
 
-    # What a copy says of itself.
+    # Statements of a copy about itself.
 
     def check_receipt(self, request: Request, prediction: Prediction, result: Result, file: Path) -> None:
         """A receipt is a promise: it has the numbers of the prediction, and both sides agree with it."""
@@ -282,7 +407,7 @@ class World:
             if result.code == 0:
                 self.fail(["no receipt"])
             return
-        if prediction.faults or prediction.excess:
+        if result.code != 0:
             if not receipt["faults"]:
                 self.fail(["the receipt lists no fault"])
             return
@@ -292,9 +417,12 @@ class World:
         wanted = {
             "entries": len(prediction.entries) + max(0, contents - 1),
         }
-        if not self.is_disturbed:
+        sizes = {node.inode: node.size for node in prediction.entries.values() if node.kind == "file"}
+        wanted |= {"files": len(sizes), "bytes": sum(sizes.values())}
+        is_known = not self.is_disturbed and not prediction.vague
+        if is_known:
             wanted["removed"] = len(prediction.removed)
-        if "removals" in receipt and not self.is_disturbed:
+        if "removals" in receipt and is_known:
             there = sorted(receipt["removals"])
             if len(there) != len(prediction.removed):
                 lines.append(f"the receipt lists removals {there}, should be {len(prediction.removed)}")
@@ -308,11 +436,43 @@ class World:
         if prediction.settled or self.stealth:
             # Sides differ that size and time call the same.
             return
+        if request.user is not None and any(node.mode & 0o500 != 0o500 for node in prediction.entries.values()):
+            # Files that need not be copied, and that the user may not read.
+            return
         verify = [b"copy", b"verify", os.fsencode(file)]
         verified = command.start([verify, [*verify, b"--side=source"]], self.state, request.user).wait()
         if verified.code != 0:
             self.fail([f"elephan copy verify: exit code {verified.code}: {verified.output.strip()[-500:]}"])
         self.machine.counts["verified"] += 1
+        self.check_refutation(request, prediction, verify)
+
+    def check_refutation(self, request: Request, prediction: Prediction, verify: list[bytes]) -> None:
+        """A receipt does not agree with a file of which a byte is another one, whatever its time says."""
+        files = [
+            path
+            for path, node in prediction.tree.items()
+            if path in prediction.entries and node.kind == "file" and node.size and path not in prediction.choices
+        ]
+        self.machine.counts["by number"] += 1
+        if not files or self.machine.counts["by number"] % 12:
+            return
+        path = self.root + b"/" + files[len(self.steps) % len(files)]
+        found = os.lstat(path)
+        handle = os.open(path, os.O_RDWR)
+        try:
+            at = found.st_size - 1
+            byte = os.pread(handle, 1, at)
+            os.pwrite(handle, bytes([byte[0] ^ 1]), at)
+            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+            result = command.start([verify], self.state, request.user).wait()
+            os.pwrite(handle, byte, at)
+        finally:
+            os.close(handle)
+            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+        if result.code == 0 and "without" not in result.output:
+            self.fail(
+                [f"elephan copy verify agrees with a changed byte in {judge.shown(path)}: {result.output.strip()}"]
+            )
 
     def check_state(self) -> None:
         """Nothing is left with the user but receipts, manifests and journals."""
@@ -324,14 +484,27 @@ class World:
 
     def check_rsync(self, request: Request, prediction: Prediction, after: Tree) -> None:
         """rsync, too, finds nothing to do, where its options say the same."""
-        plain = request.switches <= {"mirror", "checksum", "whole", "verify_read", "quic", "one_stream", "many_streams", "no_sparse"}
+        plain = request.switches <= {
+            "mirror",
+            "checksum",
+            "whole",
+            "verify_read",
+            "quic",
+            "one_stream",
+            "many_streams",
+            "no_sparse",
+        }
         if not plain or request.exclude or prediction.faults or prediction.excess or request.user is not None:
             return
         if shutil.which("rsync") is None or request.destination != b"dst" or len(request.sources) > 1:
             return
         # It would copy names that a copy leaves out.
         areas = {source.split(b"/")[0] for source in request.sources}
-        odd = [path for path, node in after.items() if path.split(b"/")[0] in areas and (STATE in path or node.kind == "socket")]
+        odd = [
+            path
+            for path, node in after.items()
+            if path.split(b"/")[0] in areas and (STATE in path or node.kind == "socket")
+        ]
         if odd or after[request.sources[0].rstrip(b"/")].kind != "folder":
             return
         options = ["-aHAXni"] + (["-c"] if request.on("checksum") else [])
@@ -340,22 +513,26 @@ class World:
             self.fail(lines)
 
 
+def is_source(path: bytes) -> bool:
+    """Return True for what is below a source."""
+    return path.split(b"/")[0] in (b"src", b"src2")
+
+
 def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
     """Draw and make a sequence; return its steps, and the fault if there is one."""
-    world = World(machine, seed)
-    draw = Draw(seed, world.root, machine.kinds, machine.options)
+    draw = Draw(seed, os.fsencode(machine.folder) + b"/" + WORLD, machine.kinds, machine.options)
+    world = World(machine, draw.user)
     try:
         for area in draw.beginning():
             world.do(draw.create(area.encode()))
         while len(world.steps) < machine.max_steps:
-            for _ in range(draw.random.choice((1, 1, 2, 3, 5, 8))):
+            for _ in range(draw.random.choice((1, 2, 4, 8, 16, 32))):
                 world.do(draw.change(draw.area()))
             has_older = os.path.isdir(world.root + b"/old")
             if draw.random.random() < 0.12:
                 world.do(["rotate"])
-            if draw.random.random() < 0.05 and len(world.mounts) < 3:
-                folders, _ = draw.names(draw.random.choice((b"src", b"dst", b"dst")))
-                world.do(["mount", draw.random.choice(folders).decode("latin-1"), draw.random.choice(("tmpfs", "bind"))])
+            if draw.random.random() < 0.08 and world.bound < 3:
+                world.do(draw.mount())
             world.do(draw.copy(has_older))
     except Failed as failure:
         return world.steps, failure
@@ -364,9 +541,10 @@ def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
     return world.steps, None
 
 
-def replayed(machine: Machine, steps: list[Step], seed: int = 0) -> Failed | None:
+def replayed(machine: Machine, steps: list[Step]) -> Failed | None:
     """Make given steps; return the fault if there is one."""
-    world = World(machine, seed)
+    users = [step[1].get("user") for step in steps if step[0] == "copy"]
+    world = World(machine, users[0] if users else None)
     try:
         for step in steps:
             world.do(step)

@@ -10,8 +10,7 @@ import errno
 import os
 import platform
 import signal
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -208,6 +207,58 @@ class Counter(Observer):
 
 
 @dataclass
+class Interruption(Observer):
+    """Calls `act` before read number `at` of a file below `scope`, while the thread that reads is stopped."""
+
+    at: int
+    scope: str
+    act: Callable[[], None]
+    count: int = 0
+    did: bool = False
+    wants: frozenset[str] = frozenset({"pread64", "openat2"})
+
+    def enter(self, call: Call) -> Act:
+        """See `Observer`."""
+        if not self.did and call.file(call.arguments[0]).startswith(self.scope):
+            self.count += 1
+            if self.count >= self.at:
+                self.did = True
+                self.act()
+        return None
+
+
+@dataclass
+class Damage(Observer):
+    """Changes a byte on the disk behind write number `at` of a part."""
+
+    at: int
+    scope: str
+    count: int = 0
+    did: bool = False
+    wants: frozenset[str] = frozenset({"pwrite64"})
+
+    def enter(self, call: Call) -> Act:
+        """See `Observer`."""
+        if self.did or ".elephan-copy/" not in (path := call.file(call.arguments[0])) or not path.endswith(".part"):
+            return None
+        self.count += 1
+        return Leave() if self.count >= self.at else None
+
+    def leave(self, call: Call, result: int) -> None:
+        """See `Observer`."""
+        if result <= 0 or self.did:
+            return
+        self.did = True
+        at = call.arguments[3] + result // 2
+        handle = os.open(call.descriptor(call.arguments[0]), os.O_RDWR)
+        try:
+            byte = os.pread(handle, 1, at)
+            os.pwrite(handle, bytes([byte[0] ^ 0x40]), at)
+        finally:
+            os.close(handle)
+
+
+@dataclass
 class Traced:
     """A process that is traced to its end."""
 
@@ -330,7 +381,7 @@ def _filter(names: Iterable[str]) -> None:
     for index, name in enumerate(names):
         words += [(0x15, 0, 1, CALLS[name]), (0x06, 0, 0, RET_TRACE | index)]
     words.append((0x06, 0, 0, RET_ALLOW))
-    program = (_Instruction * len(words))(*words)
+    program = (_Instruction * len(words))(*(_Instruction(*word) for word in words))
     whole = _Program(len(words), program)
     no = ctypes.c_ulong(0)
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), no, no, no) != 0:
@@ -338,15 +389,3 @@ def _filter(names: Iterable[str]) -> None:
     mode = ctypes.c_ulong(SECCOMP_MODE_FILTER)
     if _libc.prctl(PR_SET_SECCOMP, mode, ctypes.byref(whole), no, no) != 0:
         raise OSError(ctypes.get_errno(), "prctl: seccomp")
-
-
-def reap(others: dict[int, int], child: command.Child) -> Result:
-    """Return the end of another child, which a `Traced` may have waited for."""
-    if child.pid in others:
-        return child.result(others.pop(child.pid))
-    return child.wait()
-
-
-def pause(seconds: float) -> None:
-    """Wait."""
-    time.sleep(seconds)

@@ -39,6 +39,8 @@ class Node:
     links: int = 1
     extents: tuple[tuple[int, int], ...] = ()
     """Parts of a sparse file that hold data."""
+    owners: frozenset[int] = frozenset()
+    """Users of an expected entry, of which any is right; empty: `uid`."""
     unjudged: frozenset[str] = frozenset()
     """Fields of an expected entry that nothing is promised of."""
 
@@ -75,7 +77,8 @@ def look(path: bytes) -> Node | None:
     except FileNotFoundError:
         return None
     kind = KINDS[stat.S_IFMT(found.st_mode)]
-    content, extents = b"", ()
+    content = b""
+    extents: tuple[tuple[int, int], ...] = ()
     if kind == "file":
         content, extents = _read(path, found)
     elif kind == "symlink":
