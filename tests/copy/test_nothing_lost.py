@@ -6,12 +6,15 @@ import json
 import os
 import struct
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.copy.conftest import Copy, events
+from tests.processes import quick
 
 BIG = 700_000
 """Bytes of a file of several chunks."""
@@ -307,6 +310,34 @@ def test_a_link_to_a_file_that_is_not_copied_is_a_fault(copy_alone: Copy, tmp_pa
     done = copy_alone(f"{tmp_path}/from/", tmp_path / "to")
     assert done.returncode == 1
     assert "not copied: a: " in done.stdout and "not copied: b: " in done.stdout, done
+
+
+def test_records_of_a_part_that_is_gone_are_not_those_of_the_next_one(state: Path, tmp_path: Path) -> None:
+    source, to = tmp_path / "from", tmp_path / "to"
+    write(source / "a", os.urandom(12_000_000))
+    write(source / "b", os.urandom(12_000_000))
+    words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{source}/", str(to), "-q"]
+
+    def killed_once(is_reached: Callable[[], bool]) -> None:
+        copying = subprocess.Popen([*words, "--rate", "60Mbit/s"], env=quick(), stdin=subprocess.DEVNULL)
+        while not is_reached():
+            assert copying.poll() is None, "the copy was not long enough"
+            time.sleep(0.002)
+        copying.kill()
+        copying.wait()
+
+    # The journal has all of `a`, and its part has become a file, which somebody removes.
+    killed_once((to / "a").exists)
+    (to / "a").unlink()
+    before = {path.name for path in to.glob(".elephan-copy/*/*.part")}
+
+    def has_begun() -> bool:
+        return any(path.name not in before and path.stat().st_size for path in to.glob(".elephan-copy/*/*.part"))
+
+    killed_once(has_begun)
+    assert subprocess.run(words, env=quick(), check=False).returncode == 0
+    assert (to / "a").read_bytes() == (source / "a").read_bytes()
+    assert (to / "b").read_bytes() == (source / "b").read_bytes()
 
 
 def test_a_hard_link_keeps_its_content_when_its_first_name_is_replaced(state: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ use super::part::Home;
 use super::paths::path_hash;
 use super::place::Place;
 use super::removal::{Removal, Scope};
+use super::state::mount_of;
 use super::target::Destination;
 use crate::beneath::Beneath;
 use crate::error::{CopyError, EntryFault};
@@ -74,7 +75,11 @@ impl Destination {
         let mut count = Removal::count(scope);
         deferred.retain(|deferred| {
             let is_clear = !self.is_in_the_way(&deferred.path)
-                || self.parent(&deferred.path).is_ok_and(|parent| count.tree(parent.as_fd(), &deferred.path, true));
+                || self.parent(&deferred.path).is_ok_and(|parent| {
+                    // As in folders of the sources, nothing is removed on other mounts.
+                    let is_here = mount_of(parent.as_fd()).ok() == mount_of(root.root()).ok();
+                    is_here && count.tree(parent.as_fd(), &deferred.path, true)
+                });
             if !is_clear {
                 closed.faults.push(in_the_way(deferred));
             }
@@ -142,7 +147,7 @@ impl Destination {
 
     /// Notes that names of an open folder have changed.
     fn note_changed(&self, folder: BorrowedFd<'_>, path: &[Vec<u8>]) {
-        let elsewhere = super::state::mount_of(folder).is_ok_and(|mount| mount != self.state.mount());
+        let elsewhere = mount_of(folder).is_ok_and(|mount| mount != self.state.mount());
         self.durable.changed(path, elsewhere);
     }
 

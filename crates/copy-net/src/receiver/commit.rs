@@ -19,6 +19,8 @@ const IDLE_NS: u64 = 100_000_000;
 #[derive(Default)]
 struct Batch {
     records: Vec<u8>,
+    /// See `Commit`.
+    begun: u64,
     chunks: Vec<Written>,
     whole: Vec<Arc<ReceiveFile>>,
 }
@@ -119,6 +121,7 @@ impl Receiver<'_> {
         commit.bytes = 0;
         Some(Batch {
             records: std::mem::take(&mut commit.records),
+            begun: commit.begun,
             chunks: std::mem::take(&mut commit.chunks),
             whole: std::mem::take(&mut commit.whole),
         })
@@ -223,24 +226,77 @@ impl Receiver<'_> {
             }
         }
         let mut records = std::mem::take(&mut batch.records);
+        let commit_begun = batch.begun;
         for (key, (bytes, chunks)) in by_file {
             Record::Chunks { key, bytes, chunks }.encode(&mut records);
         }
+        self.journal(records, commit_begun)?;
+        Ok(bytes)
+    }
+
+    /// Appends records to the journal and syncs it; `begun`: of the `Begin` records among them, as counted by `Commit`.
+    fn journal(&self, records: Vec<u8>, begun: u64) -> Result<(), CopyError> {
+        if records.is_empty() {
+            return Ok(());
+        }
         let mut commit = lock(&self.commit);
         // Streams may go on while the disk works: the journal is taken out for the time.
-        let journal = commit.journal.take();
-        drop(commit);
-        let Some(mut journal) = journal else { return Ok(bytes) };
-        let result = if records.is_empty() {
-            Ok(())
-        } else {
-            self.with_room(|| journal.append(&records)).and_then(|()| journal.sync())
+        let mut journal = loop {
+            match commit.journal.take() {
+                Some(journal) => break journal,
+                None if self.session.is_over() => {
+                    return Err(CopyError { kind: ErrorKind::Stopped, text: "stopped".into() });
+                }
+                None => commit = wait(&self.commit_done, commit, GLANCE),
+            }
         };
+        drop(commit);
+        let result = self.with_room(|| journal.append(&records)).and_then(|()| journal.sync());
         commit = lock(&self.commit);
         commit.journal = Some(journal);
+        if result.is_ok() {
+            commit.begun_durable = commit.begun_durable.max(begun);
+        }
         drop(commit);
-        result.map_err(|error| self.disk_error(&error, "journal"))?;
-        Ok(bytes)
+        self.commit_done.notify_all();
+        result.map_err(|error| self.disk_error(&error, "journal"))
+    }
+
+    /// Makes it durable that earlier records of a file count no more, if there are any. False: the copy is over.
+    pub(super) fn has_begun(&self, file: &ReceiveFile) -> bool {
+        let begun = file.begun.load(Relaxed);
+        let (records, all) = {
+            let mut commit = lock(&self.commit);
+            loop {
+                if begun <= commit.begun_durable {
+                    return true;
+                }
+                // A commit that has begun may still write records of the file's earlier part: they come first.
+                if !commit.is_busy {
+                    break;
+                }
+                if self.session.is_over() {
+                    return false;
+                }
+                commit = wait(&self.commit_done, commit, GLANCE);
+            }
+            // Those of all files that wait: one sync is enough for them.
+            (std::mem::take(&mut commit.records), commit.begun)
+        };
+        let is_ours = !records.is_empty();
+        if let Err(error) = self.journal(records, all) {
+            self.session.fail(error);
+            return false;
+        }
+        // Another thread has taken the record, and is about to write it.
+        let mut commit = lock(&self.commit);
+        while !is_ours && commit.begun_durable < begun {
+            if self.session.is_over() {
+                return false;
+            }
+            commit = wait(&self.commit_done, commit, GLANCE);
+        }
+        true
     }
 
     /// Whole, checked and synced files get their names.

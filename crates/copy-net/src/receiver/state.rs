@@ -75,6 +75,10 @@ pub(super) struct Commit {
     pub(super) journal: Option<JournalFile>,
     /// Records that come before those of the chunks.
     pub(super) records: Vec<u8>,
+    /// Files whose records of an earlier part count no more ([`Receiver::note_begin`]), and how many of the first ones
+    /// the journal on the disk says so of.
+    pub(super) begun: u64,
+    pub(super) begun_durable: u64,
     pub(super) chunks: Vec<Written>,
     pub(super) bytes: u64,
     pub(super) since_ns: u64,
@@ -101,6 +105,8 @@ pub(super) struct ReceiveFile {
     pub(super) plan: Plan,
     pub(super) key: FileKey,
     pub(super) base: Base,
+    /// Number of its `Begin` record, which has to be durable before it gets a new part; 0: there is none.
+    pub(super) begun: AtomicU64,
     pub(super) inner: Mutex<ReceiveInner>,
 }
 
@@ -166,6 +172,8 @@ impl<'a> Receiver<'a> {
             commit: Mutex::new(Commit {
                 journal: Some(journal),
                 records: vec![],
+                begun: 0,
+                begun_durable: 0,
                 chunks: vec![],
                 bytes: 0,
                 since_ns: 0,
@@ -196,6 +204,9 @@ impl<'a> Receiver<'a> {
 
     /// The part of a file; it is begun with the first chunk that is not as the base has it. None: the file is over.
     pub(super) fn part(&self, file: &Arc<ReceiveFile>) -> Result<Option<Arc<Part>>, EntryFault> {
+        if !self.has_begun(file) {
+            return Ok(None);
+        }
         let (part, same) = {
             let mut inner = lock(&file.inner);
             if inner.is_gone {
@@ -443,7 +454,8 @@ impl ReceiveFile {
             damaged: 0,
             came: 0,
         };
-        ReceiveFile { number, generation, entry, plan, key, base, inner: Mutex::new(inner) }
+        let begun = AtomicU64::new(0);
+        ReceiveFile { number, generation, entry, plan, key, base, begun, inner: Mutex::new(inner) }
     }
 }
 
