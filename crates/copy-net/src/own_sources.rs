@@ -1,6 +1,7 @@
 //! Sources that lie where a copy with `mirror` removes.
 
 use crate::error::{CopyError, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Refuses sources of this host that lie in a folder that is made equal to a source: the copy would remove them.
@@ -28,4 +29,10 @@ pub(crate) fn check(sources: &[String], destination: &str) -> Result<(), CopyErr
         }
     }
     Ok(())
+}
+
+/// Device and inode of each source that is a folder of this host.
+pub(crate) fn identities(sources: &[String]) -> Vec<(u64, u64)> {
+    let folders = sources.iter().filter_map(|source| std::fs::metadata(source).ok()).filter(|found| found.is_dir());
+    folders.map(|found| (found.dev(), found.ino())).collect()
 }

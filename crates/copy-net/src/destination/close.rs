@@ -71,7 +71,7 @@ impl Destination {
         }
         let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
         let folders: Vec<_> = folders.iter().filter(|folder| !left_out.contains(&folder.path)).collect();
-        let scope = Scope { root, exclude: &self.exclude };
+        let scope = Scope { root, exclude: &self.exclude, sources: &self.sources };
         let mut count = Removal::count(scope);
         deferred.retain(|deferred| {
             let is_clear = !self.is_in_the_way(&deferred.path)

@@ -5,9 +5,9 @@ use crate::destination::{Base, Kept, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::session::{lock, wait, GLANCE};
 use copy::{Event, FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar};
 use std::time::Duration;
 
 /// Age of the oldest chunk that makes a commit due.
@@ -145,8 +145,15 @@ impl Receiver<'_> {
                 parts.entry(file.number).or_insert_with(|| (file.clone(), part));
             }
         }
+        // Before any chunk counts as durable: a chunk was taken over before its base is looked at here.
+        let lost: BTreeSet<u64> = parts
+            .iter()
+            .filter(|(_, (file, part))| !self.has_its_base(file, part, &mut batch.records))
+            .map(|(&number, _)| number)
+            .collect();
+        batch.chunks.retain(|written| !lost.contains(&written.file.number));
         batch.whole.retain(|file| match parts.get(&file.number) {
-            Some((_, part)) => self.has_its_base(file, part, &mut batch.records) && self.has_its_length(file, part),
+            Some((_, part)) => !lost.contains(&file.number) && self.has_its_length(file, part),
             None => false,
         });
         if self.options.verify_read {
@@ -387,18 +394,24 @@ impl Receiver<'_> {
         false
     }
 
-    /// False: another process has written to the file that chunks were taken over from, and all of them are requested
-    /// from the sender.
+    /// False: another process has written to the file that chunks were taken over from, and the chunks that are here are
+    /// requested from the sender.
     fn has_its_base(&self, file: &Arc<ReceiveFile>, part: &Part, records: &mut Vec<u8>) -> bool {
-        let base = lock(&file.inner).base;
-        if !base.is_some_and(|base| part.took_from_another(base)) {
+        let mut inner = lock(&file.inner);
+        let is_base = |base| !part.took_from_another(base);
+        if inner.base_changed || inner.base.is_none_or(is_base) {
             return true;
         }
-        // Nothing is taken over a second time.
-        lock(&file.inner).base = None;
+        inner.base_changed = true;
+        // What another thread takes over now must not be written over the chunks that are sent instead.
+        while inner.taking > 0 && !self.session.is_over() {
+            inner = wait(&Condvar::new(), inner, GLANCE);
+        }
+        let chunks = (0..file.plan.count()).filter(|&chunk| inner.hashes.get(chunk).is_some()).collect();
+        drop(inner);
         let path = copy::show_path(&file.entry.path);
-        self.session.retry(format!("{path}: its file at the destination has changed meanwhile: it is sent whole"));
-        self.lose_chunks(file, (0..file.plan.count()).collect(), records);
+        self.session.retry(format!("{path}: another process has changed it at the destination: it is sent whole"));
+        self.lose_chunks(file, chunks, records);
         false
     }
 

@@ -120,6 +120,8 @@ pub(super) struct ReceiveInner {
     pub(super) base_hashes: Vec<(u64, ChunkHash)>,
     /// Identity of the base before its first chunk was hashed.
     pub(super) base: Option<Identity>,
+    /// Another process has written to the base: nothing more is taken over from it.
+    pub(super) base_changed: bool,
     pub(super) durable: u64,
     /// Chunks that are as the base has them, while nothing else was written: the file may stay as it is.
     pub(super) same: Vec<(u64, ChunkHash)>,
@@ -225,7 +227,9 @@ impl<'a> Receiver<'a> {
         // Without the lock: this may be many bytes.
         for (chunk, hash) in same {
             let begin = file.plan.begin(chunk);
-            let result = self.with_room(|| part.take(begin, begin + file.plan.length(chunk)));
+            let is_lost = lock(&file.inner).base_changed;
+            let take = || part.take(begin, begin + file.plan.length(chunk));
+            let result = if is_lost { Ok(()) } else { self.with_room(take) };
             lock(&file.inner).taking -= 1;
             if let Err(error) = result {
                 if !self.is_fatal(&error) {
@@ -233,7 +237,9 @@ impl<'a> Receiver<'a> {
                 }
                 return Ok(None);
             }
-            self.to_commit(file, chunk, hash);
+            if !is_lost {
+                self.to_commit(file, chunk, hash);
+            }
         }
         Ok(Some(part))
     }
@@ -445,6 +451,7 @@ impl ReceiveFile {
             doubted: vec![],
             base_hashes: vec![],
             base: None,
+            base_changed: false,
             durable: 0,
             same: vec![],
             taking: 0,
