@@ -224,6 +224,10 @@ def test_a_mirror_of_a_folder_inside_its_destination_is_refused(copy_alone: Copy
     assert names(tmp_path / "a") == ["b", "b/file"]
     assert copy_alone(f"{tmp_path}/a/b/", tmp_path / "a").returncode == 0
     assert (tmp_path / "a" / "file").read_text() == "only copy"
+    write(tmp_path / "c" / "file", "x")
+    older = ("--link-to", tmp_path / "a" / "b")
+    assert copy_alone(f"{tmp_path}/c/", tmp_path / "a", "--mirror", *older).returncode == 2
+    assert (tmp_path / "a" / "b" / "file").read_text() == "only copy"
 
 
 def test_a_mirror_leaves_a_source_that_is_bound_elsewhere(copy_alone: Copy, tmp_path: Path) -> None:

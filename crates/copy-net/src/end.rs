@@ -46,7 +46,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
             let open = |greeting: &Greeting| {
                 let name = spec.destination.as_deref().unwrap_or_default();
                 if spec.options.mirror {
-                    crate::own_sources::check(&spec.sources, name)?;
+                    crate::own_sources::check(&spec.sources, spec.options.link_to.as_deref(), name)?;
                 }
                 let destination = Destination::open(name, greeting.shape, &spec.options, &spec.copy)?
                     .with_sources(crate::own_sources::identities(&spec.sources));
