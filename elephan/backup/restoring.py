@@ -150,10 +150,10 @@ class Restorer(Runner):
                     f"--exact, or another version; {'; '.join(self.differences[:3])}"
                 )
             self._pairs = pairs_of(self.job, base, found_kinds, self._to, is_folder)
-            excluded = [self._excluded(source, base) for source, _ in self._pairs]
+            protected = [self._protect(source, base) for source, _ in self._pairs]
             self.row = self.ledger.new_run(self.job.name, "restore", self._wanted, None, 0)
             self._sum = (0, 0.0)
-            self._exclude = excluded
+            self._protected = protected
             try:
                 self._attempts()
             finally:
@@ -162,7 +162,7 @@ class Restorer(Runner):
                     self.ledger.put_run(self.row, state="failed", ended=time.time(), text=self.row["text"] or "stopped")
             return self.row
 
-    def _excluded(self, source: Place, base: Place) -> list[str]:
+    def _protect(self, source: Place, base: Place) -> list[str]:
         """Return the patterns of what `exact` does not remove: the copy has none of it. Raises `InputError`."""
         patterns: list[str] = list(self.job.options.get("exclude", [])) if self._exact else []
         path = source.path.rstrip("/")
@@ -233,12 +233,13 @@ class Restorer(Runner):
         """Copy each pair, with what is there compared byte by byte and what is written read back."""
         if self.row["forecast"] is None:
             self._forecast(True, None)
-        options: dict[str, Any] = {"checksum": True, **({"mirror": True} if self._exact else {})}
+        options: dict[str, Any] = {"checksum": True, "exclude": [], **({"mirror": True} if self._exact else {})}
         if self._exact and self._max_removals is not None:
             options["max_removals"] = self._max_removals
         done: list[CopyOutcome] = []
-        for (source, destination), exclude in zip(self._pairs, self._exclude, strict=True):
-            request = request_of(self.job, [source], destination, {**options, "exclude": exclude}, None)
+        for (source, destination), protect in zip(self._pairs, self._protected, strict=True):
+            own = {**options, **({"protect": protect} if protect else {})}
+            request = request_of(self.job, [source], destination, own, None)
             done.append(copy(replace(request, verify="read"), self._watch, wait))
         if len(done) == 1:
             return done[0]

@@ -214,12 +214,16 @@ def test_an_exact_restore_leaves_what_the_job_excludes(site: Site, command: Comm
         site.file.write_text(site.file.read_text().replace(f'"{site.source}/"', f'"{site.source}"'))
     for name in ("a.tmp", "cache/c", "kept/here/b"):
         site.write(name, "only copy")
+    site.write("later", "in the version")
     assert command("run", "records", "--once").returncode == 0
+    # A version has more than the job of today copies.
+    site.file.write_text(site.file.read_text().replace('"*.tmp"', '"*.tmp", "later"'))
+    (site.source / "later").unlink()
     site.write("new", "not in the version")
     done = command("restore", "records", "--exact")
     assert done.returncode == 0, done
     there = sorted(str(path.relative_to(site.source)) for path in site.source.rglob("*") if path.is_file())
-    assert there == ["a.tmp", "a.txt", "cache/c", "kept/here/b", "sub/b.txt"]
+    assert there == ["a.tmp", "a.txt", "cache/c", "kept/here/b", "later", "sub/b.txt"]
 
 
 def test_a_file_that_became_an_unreadable_folder_keeps_its_older_version(site: Site, command: Command) -> None:

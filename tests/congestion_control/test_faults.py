@@ -120,9 +120,11 @@ def test_a_fault_in_a_hook_is_an_error_with_hook_flow_and_time(folder: Path, kin
     write(folder, outside, inside)
     done = elephan("run", "own.toml", "--no-report")
     assert (done.returncode, done.stdout) == (2, ""), done
-    assert done.stderr.count("\n") == 1, done.stderr
+    # A run that takes long, on a loaded machine, says how far it is.
+    lines = [line for line in done.stderr.splitlines() if not re.match(r"\d+ of 1 run", line)]
+    assert len(lines) == 1, done.stderr
     # The first ACK after the handshake of 20 ms and a round trip.
-    found = re.match(r"error: \S*mine\.c: hook cong_avoid of flow copy at (\d+\.\d{6}) s: (.*)\n", done.stderr)
+    found = re.fullmatch(r"error: \S*mine\.c: hook cong_avoid of flow copy at (\d+\.\d{6}) s: (.*)", lines[0])
     assert found, done.stderr
     assert 0.02 < float(found[1]) < 0.1
     assert re.search(said, found[2]), done.stderr

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from elephan import control_process
 from elephan.api import jobs_of, load
 from elephan.backends import record_builder as module
 from elephan.backends import sim
@@ -93,7 +94,7 @@ def test_a_record_asks_the_core_for_its_flows_once(tmp_path: Path, monkeypatch: 
             return lists[0]
 
     core = Core()
-    monkeypatch.setattr(sim, "native", core)
+    monkeypatch.setattr(control_process, "native", core)
     record, _ = sim.run(job)
     assert len(record.flows) == 50
     assert lists[0].looks == 2

@@ -1,6 +1,7 @@
 //! Names that are left out: glob patterns as rsync's, for bytes.
 
 use crate::error::{CopyError, ErrorKind};
+use copy::CopyOptions;
 
 /// The patterns of a copy.
 #[derive(Default)]
@@ -35,6 +36,11 @@ impl Exclude {
             Ok(Pattern { glob: glob.to_vec(), anchored, folders, components })
         });
         Ok(Exclude { patterns: parsed.collect::<Result<_, _>>()? })
+    }
+
+    /// Names that `mirror` does not remove.
+    pub(crate) fn of_removal(options: &CopyOptions) -> Result<Exclude, CopyError> {
+        Exclude::new(&[options.exclude.as_slice(), options.protect.as_slice()].concat())
     }
 
     /// True if a pattern names this entry; what is below a folder goes with it.

@@ -83,7 +83,7 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Removals { limit, ..Removals::default() }),
         Err(error) => return Err(failed(error.into())),
     };
-    let exclude = Exclude::new(&spec.options.exclude)?;
+    let exclude = Exclude::of_removal(&spec.options)?;
     let scope = Scope { root: &root, exclude: &exclude, sources: &[] };
     let mut count = Removal::count(scope);
     let mut waiting = vec![vec![]];

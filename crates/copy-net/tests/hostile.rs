@@ -140,7 +140,7 @@ impl Peer {
 }
 
 /// Time for the real end to come to what it was sent.
-fn pause(time: Duration) {
+pub fn pause(time: Duration) {
     let (_open, never) = channel::<()>();
     assert!(never.recv_timeout(time).is_err());
 }

@@ -166,6 +166,10 @@ pub struct CopyOptions {
     pub verify_read: bool,
     /// Names that are left out: glob patterns of a component, or of a path where they have a slash.
     pub exclude: Vec<String>,
+    /// `mirror`: names at the destination that are not removed, patterns as `exclude` has them. Entries of the sources
+    /// with such names are copied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
     /// Other file systems below a source are left out.
     pub one_file_system: bool,
     /// Bytes of a chunk, a power of two, 4 KiB to 16 MiB; absent: by the size of each file.
@@ -185,6 +189,7 @@ impl Default for CopyOptions {
             checksum: false,
             verify_read: false,
             exclude: vec![],
+            protect: vec![],
             one_file_system: false,
             chunk_bytes: None,
         }

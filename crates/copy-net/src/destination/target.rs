@@ -64,7 +64,7 @@ impl Destination {
     ) -> Result<Destination, CopyError> {
         let place = Place::find(destination, shape)?;
         let older = options.link_to.as_deref().map(open_older).transpose()?;
-        let exclude = Exclude::new(&options.exclude)?;
+        let exclude = Exclude::of_removal(options)?;
         let state = match &place {
             Place::Folder { root, path, .. } => {
                 let above = root.listed(&[]).map_err(|error| io_error(destination, &error))?;
