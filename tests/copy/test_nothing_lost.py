@@ -386,6 +386,17 @@ def test_writes_of_others_to_a_file_that_is_compared_are_not_adopted(state: Path
     assert (tmp_path / "to" / "x").read_bytes() == content
 
 
+def test_each_removal_counts_once_whatever_the_sources(copy_alone: Copy, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path / name / name, "x")
+    for number in range(3):
+        write(tmp_path / "to" / f"old {number}", "x")
+    sources = (f"{tmp_path}/one/", f"{tmp_path}/two/")
+    done = copy_alone(*sources, tmp_path / "to", "--mirror", "--max-removals", "3")
+    assert done.returncode == 0, done
+    assert names(tmp_path / "to") == ["one", "two"]
+
+
 def test_a_dry_run_names_folders_that_stay_in_the_way(copy_alone: Copy, tmp_path: Path) -> None:
     write(tmp_path / "from" / "file", "x")
     write(tmp_path / "to" / "x" / "keep.tmp", "x")

@@ -12,6 +12,7 @@ use crate::error::{CopyError, EntryFault};
 use crate::names::{fault, io_error, unwritable, unwritable_path};
 use copy::{show_path, Entry, FaultKind};
 use rustix::fs::{statat, AtFlags, FileType};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::PoisonError;
@@ -70,7 +71,9 @@ impl Destination {
             return;
         }
         let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
-        let folders: Vec<_> = folders.iter().filter(|folder| !left_out.contains(&folder.path)).collect();
+        // Several sources may have the same folder.
+        let folders: BTreeSet<_> = folders.iter().map(|folder| &folder.path).collect();
+        let folders: Vec<_> = folders.into_iter().filter(|path| !left_out.contains(*path)).collect();
         let scope = Scope { root, exclude: &self.exclude, sources: &self.sources };
         let mut count = Removal::count(scope);
         deferred.retain(|deferred| {
@@ -85,7 +88,7 @@ impl Destination {
             }
             is_clear
         });
-        folders.iter().for_each(|folder| count.folder(&folder.path, &is_expected));
+        folders.iter().for_each(|path| count.folder(path, &is_expected));
         let limit = self.max_removals.unwrap_or(entries);
         let is_refused = count.removed > limit;
         if is_refused {
@@ -119,7 +122,7 @@ impl Destination {
             closed.faults.extend(result.and_then(|()| self.finish_deferred(deferred)).err());
         }
         if closed.faults.is_empty() {
-            folders.iter().for_each(|folder| removal.folder(&folder.path, &is_expected));
+            folders.iter().for_each(|path| removal.folder(path, &is_expected));
         }
         closed.removed = removal.removed;
         closed.removals = removal.paths;

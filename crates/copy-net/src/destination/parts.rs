@@ -78,11 +78,20 @@ impl Destination {
         }
         let base = match from {
             Base::Nothing | Base::Resume => None,
-            Base::Existing | Base::Older => Some(self.open_base(&path, from)?),
+            Base::Existing | Base::Older => match self.open_base(&path, from) {
+                Ok(base) => Some(base),
+                // Nothing is taken over from a file that could not be compared.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+                Err(error) => return Err(error),
+            },
         };
         let file = new_part(&folder, &name)?;
         // After a reflink to another length: chunks beyond are written or become holes, `seal` sets the length.
         let cloned = base.as_ref().is_some_and(|base| rustix::fs::ioctl_ficlone(&file, base).is_ok());
+        if !cloned {
+            // XFS allocates ahead of a write that extends a file, also where holes are to be.
+            rustix::fs::ftruncate(&file, size_of(entry))?;
+        }
         Ok(Part { base, cloned, ..new(file, home, name) })
     }
 

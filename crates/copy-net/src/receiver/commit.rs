@@ -154,7 +154,9 @@ impl Receiver<'_> {
             .collect();
         batch.chunks.retain(|written| !lost.contains(&written.file.number));
         batch.whole.retain(|file| match parts.get(&file.number) {
-            Some((_, part)) => !lost.contains(&file.number) && self.has_its_length(file, part),
+            Some((_, part)) => {
+                !lost.contains(&file.number) && (!self.options.verify_read || self.has_its_length(file, part))
+            }
             None => false,
         });
         if self.options.verify_read {

@@ -41,6 +41,12 @@ impl Receiver<'_> {
                     lock(&file.inner).base = Some(identity);
                     self.compare(&file, &base);
                 }
+                // A file that cannot be read differs.
+                Err(fault) if fault.os_error == Some(libc::EACCES) => {
+                    let (number, generation) = (file.number, file.generation);
+                    let want = Want { number, generation, more: false, chunks: WantChunks::All };
+                    self.session.say(&Message::Wants(vec![want]));
+                }
                 Err(fault) => self.unwritable(&file, FaultKind::Unwritable, fault.reason),
             }
         }

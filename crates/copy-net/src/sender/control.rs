@@ -230,7 +230,9 @@ impl Sender<'_> {
         self.session.counters.removed.store(removed, Relaxed);
         for (path, kind, reason) in faults {
             let show = |text: String| copy::show_bytes(text.as_bytes());
-            self.session.fault(FileFault { path: show(path), kind, reason: show(reason) });
+            // It is shown already, if the other end is honest.
+            let path = if copy::parse_shown_path(&path).is_some() { path } else { show(path) };
+            self.session.fault(FileFault { path, kind, reason: show(reason) });
         }
         self.session.say(&Message::Bye);
         self.session.settle();
