@@ -9,6 +9,7 @@ from tests.copy.model.walk import Node, Tree, below, children, parent
 
 STATE = b".elephan-copy"
 SET_ID = 0o6000
+DEFAULT_ACL = "system.posix_acl_default"
 FREE_TIME = frozenset({"modified_ns"})
 
 
@@ -111,11 +112,10 @@ class _Copy:
             out.excess = len(removed)
             removed = []
             out.codes = {1}
+        if out.excess or out.faults:
             for path in in_the_way:
                 self._restore(path)
-        elif out.faults:
-            for path in in_the_way:
-                self._restore(path)
+            self._links_of(in_the_way)
         for path in removed:
             if path not in out.entries:
                 out.tree.pop(path, None)
@@ -231,6 +231,8 @@ class _Copy:
             self._changed_time(self.top)
         if not is_tree:
             self._changed_time(above)
+        # It has the states of other copies, and this copy makes and removes its own.
+        self._changed((self.top if is_tree else above) + b"/" + STATE)
 
     def _changed_time(self, folder: bytes) -> None:
         node = self.out.tree[folder]
@@ -270,15 +272,24 @@ class _Copy:
                 node = node.but(owners=frozenset())
         if request.on("no_xattrs"):
             few = there.xattrs if there is not None and is_same_kind else {}
-            node = node.but(
-                xattrs=few, unjudged=node.unjudged | {"xattrs", "few_xattrs" if request.link_to is None else "xattrs"}
-            )
+            free = {"xattrs", "few_xattrs" if request.link_to is None else "xattrs"}
             if there is not None and is_same_kind and source.kind == "folder":
-                node = node.but(xattrs=there.xattrs, unjudged=node.unjudged - {"xattrs"})
+                free = set()
+            if self._inherits_acl(path):
+                free.add("inherited_acl")
+            # chmod(2) sets the entries of the ACL that stand for bits of the mode.
+            node = node.but(xattrs=few, unjudged=node.unjudged | free | {"acl_by_mode"})
         if source.kind != "folder" and there is not None and there.kind == "folder":
             self._remove_below(path)
         out.tree[path] = node
         self._changed(parent(path))
+
+    def _inherits_acl(self, path: bytes) -> bool:
+        """A folder above has an ACL for what is made in it."""
+        while path := parent(path):
+            if path in self.before and DEFAULT_ACL in self.before[path].xattrs:
+                return True
+        return False
 
     def _remove_below(self, path: bytes) -> None:
         for lower in below(self.out.tree, path):
@@ -337,6 +348,25 @@ class _Copy:
             if source.kind == "file" and source.inode in blocked and path not in out.faults:
                 out.choices[path] = [out.tree.get(path), self.before.get(path)]
 
+    def _links_of(self, stopped: list[bytes]) -> None:
+        """Links to a first name that a folder is in the way of stay as they were."""
+        out = self.out
+        firsts: dict[tuple[object, ...], bytes] = {}
+        for path, source in out.entries.items():
+            if source.kind != "file":
+                continue
+            first = firsts.setdefault(source.inode, path)
+            if first != path and first in stopped and path not in stopped:
+                self._stays(path)
+
+    def _stays(self, path: bytes) -> None:
+        """Nothing is made at a path."""
+        node = self.before.get(path)
+        if node is None:
+            self.out.tree.pop(path, None)
+        else:
+            self.out.tree[path] = node
+
     def _links_across_mounts(self) -> None:
         """Names of one file cannot be on two mounts: they may be copied apart, or refused."""
         groups: dict[tuple[object, ...], set[bytes]] = {}
@@ -377,6 +407,7 @@ class _Copy:
             for path in doomed:
                 node = self.out.tree[path]
                 self.out.choices[path] = [node.but(unjudged=node.unjudged | FREE_TIME), None]
+                self._changed(parent(path))
             return []
         for path in in_the_way:
             doomed += [*below(self.before, path), path]

@@ -73,6 +73,8 @@ class World:
         """A change that size and time do not show was made: hashes of an earlier content are right."""
         self.is_disturbed = False
         """The copy that is judged was killed or failed before, and may have removed something then."""
+        self.unfinished: set[str] = set()
+        """States of copies that were killed and not run again."""
         for area in AREAS:
             os.makedirs(self.root + b"/" + area)
         self.state = Path(tempfile.mkdtemp(prefix="state-", dir=machine.state))
@@ -193,6 +195,7 @@ class World:
                 if self.user is not None:
                     self.give(self.user)
                 if any(not os.path.lexists(self.root + b"/" + source) for source in request.sources):
+                    self.unfinished |= self.states()
                     return
                 before = self.without_parts(walk(self.root), scope)
                 prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
@@ -474,11 +477,14 @@ class World:
                 [f"elephan copy verify agrees with a changed byte in {judge.shown(path)}: {result.output.strip()}"]
             )
 
+    def states(self) -> set[str]:
+        """Return the names of the files of unfinished copies."""
+        return {path.name for path in (self.state / "elephan" / "unfinished").glob("*")}
+
     def check_state(self) -> None:
-        """Nothing is left with the user but receipts, manifests and journals."""
-        folder = self.state / "elephan"
-        left = [path.name for path in (folder / "unfinished").glob("*")]
-        left += [path.name for path in (folder / "receipts").glob(".*")]
+        """Nothing is left with the user but receipts, manifests and journals, and copies that were not run again."""
+        left = sorted(self.states() - self.unfinished)
+        left += [path.name for path in (self.state / "elephan" / "receipts").glob(".*")]
         if left:
             self.fail([f"left in the user's state: {left}"])
 
