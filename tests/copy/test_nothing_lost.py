@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -306,3 +307,66 @@ def test_a_link_to_a_file_that_is_not_copied_is_a_fault(copy_alone: Copy, tmp_pa
     done = copy_alone(f"{tmp_path}/from/", tmp_path / "to")
     assert done.returncode == 1
     assert "not copied: a: " in done.stdout and "not copied: b: " in done.stdout, done
+
+
+def test_a_hard_link_keeps_its_content_when_its_first_name_is_replaced(state: Path, tmp_path: Path) -> None:
+    from elephan.copy.api import CopyRequest, Place, copy
+
+    source = tmp_path / "from"
+    # Sent before the others, over a stream that takes a second for it.
+    write(source / "0", os.urandom(2_500_000))
+    write(source / "a", "old")
+    (source / "b").hardlink_to(source / "a")
+
+    def watch(event: dict[str, object]) -> None:
+        if event["event"] == "scanned" and event["complete"]:
+            write(source / "new", "new file")
+            (source / "new").rename(source / "a")
+
+    outcome = copy(
+        CopyRequest([Place.parse(f"{source}/")], Place.parse(str(tmp_path / "to")), streams=1, rate_bps=20_000_000),
+        watch,
+    )
+    assert (source / "a").read_text() == "new file", "the copy was not long enough"
+    copied = {path.name: path.read_text() for path in (tmp_path / "to").glob("[ab]")}
+    assert copied.get("b", "old") == "old", copied
+    if "b" not in copied:
+        assert outcome.exit_code == 1 and [fault["path"] for fault in outcome.faults] == ["b"]
+    assert copy(CopyRequest([Place.parse(f"{source}/")], Place.parse(str(tmp_path / "to")))).exit_code == 0
+    assert (tmp_path / "to" / "b").read_text() == "old" and (tmp_path / "to" / "a").read_text() == "new file"
+
+
+def test_forgetting_a_copy_removes_its_parts_on_other_mounts(copy_alone: Copy, tmp_path: Path, mount: Mount) -> None:
+    write(tmp_path / "from" / "disk" / "file", os.urandom(3_000_000))
+    (tmp_path / "to").mkdir()
+    mount(tmp_path / "to" / "disk", "size=1m")
+    assert copy_alone(f"{tmp_path}/from/", tmp_path / "to").returncode == 1
+    assert len(names(tmp_path / "to" / "disk")) == 1
+    unfinished = json.loads(copy_alone("list", "--json").stdout)["unfinished"]
+    assert copy_alone("forget", unfinished[0]["copy"]).returncode == 0
+    assert names(tmp_path / "to") == ["disk"]
+
+
+def test_an_acl_that_is_removed_is_removed_on_xfs(copy_alone: Copy, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    image.touch()
+    os.truncate(image, 400 << 20)
+    disk.mkdir()
+    subprocess.run(["mkfs.xfs", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, disk], check=True)
+    try:
+        file = write(disk / "from" / "file", "x")
+        # As linux/posix_acl_xattr.h has it: owner, user 7, group, mask, others.
+        rows = [(1, 6, 2**32 - 1), (2, 4, 7), (4, 4, 2**32 - 1), (0x10, 4, 2**32 - 1), (0x20, 0, 2**32 - 1)]
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
+        os.setxattr(file, "system.posix_acl_access", acl)
+        assert copy_alone(f"{disk}/from/", disk / "to").returncode == 0
+        assert os.getxattr(disk / "to" / "file", "system.posix_acl_access") == acl
+        os.removexattr(file, "system.posix_acl_access")
+        done = copy_alone(f"{disk}/from/", disk / "to")
+        assert done.returncode == 0, done
+        assert "system.posix_acl_access" not in os.listxattr(disk / "to" / "file")
+    finally:
+        subprocess.run(["umount", disk], check=True)

@@ -66,7 +66,8 @@ fn travels(name: &[u8], root: bool) -> bool {
         b"system.posix_acl_access" | b"system.posix_acl_default" => true,
         b"security.capability" => root,
         _ if name.starts_with(b"user.") => true,
-        _ if name.starts_with(b"trusted.overlay.") => false,
+        // XFS shows root a POSIX ACL a second time.
+        _ if name.starts_with(b"trusted.overlay.") || name.starts_with(b"trusted.SGI_ACL_") => false,
         _ => root && name.starts_with(b"trusted."),
     }
 }

@@ -51,13 +51,13 @@ def shrunk(machine: Machine, job: list[object], steps: list[Step], how: str, lim
 
 def search(chosen: argparse.Namespace, clock_file: Path | None) -> int:
     """Make sequences; print failures and counts."""
-    command.load()
-    for name in ("elephan.cli.backup", "elephan.backup.daemon", "elephan.backup.restoring", "elephan.backup.reading",
-                 "elephan.backup.planning", "elephan.store.migrate", "sqlite3", "alembic"):  # fmt: skip
-        import_module(name)
     places.private_mounts()
     folder = places.mounted("tmpfs")
     folder.chmod(0o755)
+    command.load(folder)
+    for name in ("elephan.cli.backup", "elephan.backup.daemon", "elephan.backup.restoring", "elephan.backup.reading",
+                 "elephan.backup.planning", "elephan.store.migrate", "sqlite3", "alembic"):  # fmt: skip
+        import_module(name)
     machine = Machine(folder, clock_file)
     failures = number = 0
     began_s = time.monotonic()

@@ -9,7 +9,7 @@ use super::target::Destination;
 use crate::beneath::Beneath;
 use crate::error::{CopyError, EntryFault};
 use crate::names::{fault, io_error, unwritable, unwritable_path};
-use copy::{Entry, FaultKind};
+use copy::{show_path, Entry, FaultKind};
 use rustix::fs::{statat, AtFlags, FileType};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -46,9 +46,6 @@ impl Destination {
             }
             // Their own times and modes are in their inodes.
             let elsewhere = self.home(&entry.path).is_ok_and(|(home, _)| home == Home::Beside);
-            if elsewhere {
-                self.remove_stale_parts(&entry.path);
-            }
             self.durable.changed(&entry.path, elsewhere);
         }
         let order = self.durable.ordered();
@@ -68,7 +65,7 @@ impl Destination {
         // The destination itself is none.
         let entries = expected.len() as u64 - u64::from(is_expected(&[]));
         if !complete {
-            closed.faults.extend(deferred.iter().map(|deferred| in_the_way(&deferred.entry)));
+            closed.faults.extend(deferred.iter().map(in_the_way));
             return;
         }
         let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +76,7 @@ impl Destination {
             let is_clear = !self.is_in_the_way(&deferred.path)
                 || self.parent(&deferred.path).is_ok_and(|parent| count.tree(parent.as_fd(), &deferred.path, true));
             if !is_clear {
-                closed.faults.push(in_the_way(&deferred.entry));
+                closed.faults.push(in_the_way(deferred));
             }
             is_clear
         });
@@ -99,7 +96,7 @@ impl Destination {
         }
         // Not even a part of it goes.
         if is_refused || !closed.faults.is_empty() {
-            closed.faults.extend(deferred.iter().map(|deferred| in_the_way(&deferred.entry)));
+            closed.faults.extend(deferred.iter().map(in_the_way));
             return;
         }
         let changed = |folder: BorrowedFd<'_>, path: &[Vec<u8>]| self.note_changed(folder, path);
@@ -110,7 +107,7 @@ impl Destination {
                 true => self.parent(&deferred.path).map_err(|error| unwritable_path(&deferred.path, &error)).and_then(
                     |parent| match removal.tree(parent.as_fd(), &deferred.path, true) {
                         true => Ok(()),
-                        false => Err(in_the_way(&deferred.entry)),
+                        false => Err(in_the_way(deferred)),
                     },
                 ),
             };
@@ -154,7 +151,7 @@ impl Destination {
         match &deferred.step {
             Step::Rename(name) => match self.rename(name, &deferred.path) {
                 Ok(Renamed::Done) => {}
-                Ok(Renamed::Blocked) => return Err(in_the_way(&deferred.entry)),
+                Ok(Renamed::Blocked) => return Err(in_the_way(deferred)),
                 Err(error) => return Err(unwritable(&deferred.entry, &error)),
             },
             Step::Make(first) => self.make(&deferred.entry, first.as_deref())?.map_or(Ok(()), Err)?,
@@ -162,13 +159,17 @@ impl Destination {
         }
         // Another process may have put a folder there again.
         match self.is_deferred(&deferred.path) {
-            true => Err(in_the_way(&deferred.entry)),
+            true => Err(in_the_way(deferred)),
             false => Ok(()),
         }
     }
 }
 
-/// The fault of an entry whose name a folder has that stays.
-fn in_the_way(entry: &Entry) -> EntryFault {
-    fault(&entry.path, FaultKind::Unwritable, NOT_EMPTY).into()
+/// The fault of an entry whose name a folder has that stays, or of a hard link to one.
+fn in_the_way(deferred: &Deferred) -> EntryFault {
+    let reason = match &deferred.step {
+        Step::Make(Some(first)) => format!("a hard link to {}, which is not copied", show_path(first)),
+        _ => NOT_EMPTY.to_owned(),
+    };
+    fault(&deferred.entry.path, FaultKind::Unwritable, reason).into()
 }

@@ -41,7 +41,7 @@ impl Destination {
             defer();
             return Ok(None);
         }
-        let (home, folder) = self.home(parent_of(path))?;
+        let (home, folder) = self.home_to_write(parent_of(path))?;
         let name = self.part_name(path, home, "new");
         let make = || match &entry.kind {
             EntryKind::Symlink { target } => Ok(symlinkat(target.as_slice(), &folder, name.as_slice())?),
@@ -131,7 +131,7 @@ impl Destination {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let from = older.folder(parents)?;
-        let (home, folder) = self.home(parents)?;
+        let (home, folder) = self.home_to_write(parents)?;
         let name = self.part_name(path, home, "new");
         let make = || Ok(linkat(&from, own.as_slice(), &folder, name.as_slice(), AtFlags::empty())?);
         again_if_there(&folder, &name, make)?;

@@ -43,6 +43,18 @@ impl Rules {
         entry.xattrs.iter().filter(|(name, _)| keep(name)).cloned().collect()
     }
 
+    /// Takes metadata from a part that an earlier attempt, with other options, may have given it, and that
+    /// [`Rules::set`] leaves as they are.
+    pub(super) fn reset(self, of: Of<'_>) {
+        if !self.owners && self.root {
+            let own = (rustix::process::geteuid(), rustix::process::getegid());
+            let _ = chown(of, own.0.as_raw(), own.1.as_raw());
+        }
+        if !self.xattrs {
+            let _ = xattr::write(of, &[]);
+        }
+    }
+
     /// Sets all of it. What fails is said, and the rest is set.
     pub(super) fn set(self, entry: &Entry, of: Of<'_>) -> Result<(), String> {
         let mut failed = vec![];

@@ -67,7 +67,7 @@ impl Destination {
             let part = new(device.try_clone()?, Home::Device, vec![]);
             return Ok(Part { resumed: from == Base::Resume, ..part });
         }
-        let (home, folder) = self.home(path.split_last().ok_or(io::ErrorKind::InvalidInput)?.1)?;
+        let (home, folder) = self.home_to_write(path.split_last().ok_or(io::ErrorKind::InvalidInput)?.1)?;
         let name = self.part_name(&path, home, "part");
         if from == Base::Resume {
             if let Some(file) = open_part(&folder, &name)? {
@@ -95,7 +95,11 @@ impl Destination {
         if part.home == Home::Device {
             return Ok(None);
         }
-        let set = self.rules.set(entry, Of::Fd(part.file.as_fd()));
+        let of = Of::Fd(part.file.as_fd());
+        if part.resumed {
+            self.rules.reset(of);
+        }
+        let set = self.rules.set(entry, of);
         part.sealed.store(true, Ordering::Release);
         Ok(set.err().map(|reason| fault(&entry.path, FaultKind::Metadata, reason).into()))
     }

@@ -7,6 +7,13 @@ use crate::names::STATE_NAME;
 use copy::Entry;
 use rustix::fs::{openat, unlinkat, AtFlags, Mode, OFlags};
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::PoisonError;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// End of the names of notes in the state folder, each with the path of a folder on another mount.
+const NOTE: &str = ".beside";
 
 impl Destination {
     /// Name of what an entry has in the state folder, or beside its own name; the same in each attempt. `kind`: "part"
@@ -22,13 +29,43 @@ impl Destination {
         format!("{STATE_NAME}.{}.", &self.state.name()[..16])
     }
 
-    /// Removes parts beside the files of a folder, which this copy needs no more.
-    pub(super) fn remove_stale_parts(&self, folder: &[Vec<u8>]) {
+    /// Notes in the state folder that there may be parts beside the files of a folder, before the first one is made.
+    pub(super) fn note_beside(&self, folder: &[Vec<u8>]) -> io::Result<()> {
+        let mut noted = self.beside_folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.contains(folder) {
+            return Ok(());
+        }
+        let path = folder.join(&b'/');
+        let name = format!("{}{NOTE}", &blake3::hash(&path).to_hex()[..32]);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(self.state.folder(), name, flags, Mode::RUSR | Mode::WUSR)?);
+        file.write_all(&path)?;
+        file.sync_all()?;
+        rustix::fs::fsync(self.state.folder())?;
+        noted.insert(folder.to_vec());
+        Ok(())
+    }
+
+    /// Removes parts beside files, of this attempt and of earlier ones: the copy needs none of them any more.
+    pub(super) fn remove_beside(&self) {
         let lead = self.beside();
-        let Ok(listed) = self.listed(folder) else { return };
-        for (name, _) in names(&listed).unwrap_or_default() {
-            if name.starts_with(lead.as_bytes()) {
-                let _ = unlinkat(&listed, name.as_slice(), AtFlags::empty());
+        let Ok(notes) = openat(self.state.folder(), ".", FOLDER, Mode::empty()) else { return };
+        for (name, _) in names(&notes).unwrap_or_default() {
+            if !name.ends_with(NOTE.as_bytes()) {
+                continue;
+            }
+            let mut path = vec![];
+            let note = openat(&notes, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+            if note.map_err(io::Error::from).and_then(|note| File::from(note).read_to_end(&mut path)).is_err() {
+                continue;
+            }
+            let path: Vec<_> =
+                path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).map(<[_]>::to_vec).collect();
+            let Ok(folder) = self.listed(&path) else { continue };
+            for (name, _) in names(&folder).unwrap_or_default() {
+                if name.starts_with(lead.as_bytes()) {
+                    let _ = unlinkat(&folder, name.as_slice(), AtFlags::empty());
+                }
             }
         }
     }
@@ -39,9 +76,7 @@ impl Destination {
         let name = |entry: &Entry| Some(self.part_name(&self.path_of(entry).ok()?, Home::State, "part"));
         let mut needed: BTreeSet<Vec<u8>> = entries.filter_map(name).collect();
         needed.extend(self.deferred_parts());
-        let Ok(folder) =
-            openat(self.state.folder(), ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        else {
+        let Ok(folder) = openat(self.state.folder(), ".", FOLDER, Mode::empty()) else {
             return 0;
         };
         let is_stale = |name: &Vec<u8>| name.ends_with(b".part") && !needed.contains(name);

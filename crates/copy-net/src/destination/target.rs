@@ -40,6 +40,8 @@ pub struct Destination {
     pub(super) deferred: Mutex<Vec<Deferred>>,
     /// Files with several names, of which one stays as the file of an entry ([`Destination::adopt`]).
     pub(super) adopted: Mutex<BTreeSet<(u64, u64)>>,
+    /// Folders on other mounts than the state folder, with parts beside their files.
+    pub(super) beside_folders: Mutex<BTreeSet<Vec<Vec<u8>>>>,
     /// Folders that get their metadata at the end.
     pub(super) folders: Mutex<Vec<Entry>>,
     /// As the user wrote it.
@@ -89,6 +91,7 @@ impl Destination {
             left_out: Mutex::default(),
             deferred: Mutex::default(),
             adopted: Mutex::default(),
+            beside_folders: Mutex::default(),
             folders: Mutex::default(),
             shown: destination.to_owned(),
         })
@@ -101,6 +104,7 @@ impl Destination {
 
     /// Removes the state folder, with parts and journal: the copy is done. Call it last.
     pub fn clear(self) {
+        self.remove_beside();
         self.state.remove();
     }
 
@@ -139,6 +143,15 @@ impl Destination {
             true => Ok((Home::State, self.state.folder().try_clone_to_owned()?)),
             false => Ok((Home::Beside, fd)),
         }
+    }
+
+    /// The same, before a part is made there.
+    pub(super) fn home_to_write(&self, folder: &[Vec<u8>]) -> io::Result<(Home, OwnedFd)> {
+        let (home, fd) = self.home(folder)?;
+        if home == Home::Beside {
+            self.note_beside(folder)?;
+        }
+        Ok((home, fd))
     }
 
     /// Notes for `mirror` that the sources left out the content of this folder.

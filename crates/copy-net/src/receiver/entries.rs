@@ -149,6 +149,7 @@ impl Receiver<'_> {
                 // Its first name may have been given to another file after the first look.
                 let is_linked = existing == Existing::Same
                     && !state.left_out.contains(&to)
+                    && !state.replaced.contains(&to)
                     && self.destination.look(&entry, Some(&first)) == Ok(Existing::Same);
                 let outcome = match is_linked {
                     true => there(None),
@@ -300,6 +301,10 @@ impl Receiver<'_> {
         };
         if wire.entry.path != old.entry.path || generation != old.generation + 1 {
             return Err(WireError("a new try with another file"));
+        }
+        let inode = |entry: &Entry| (entry.identity.device, entry.identity.inode);
+        if inode(&wire.entry) != inode(&old.entry) {
+            lock(&self.state).replaced.insert(number);
         }
         self.give_up(&old);
         let counters = &self.session.counters;

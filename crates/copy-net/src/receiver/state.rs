@@ -52,6 +52,8 @@ pub(super) struct State {
     pub(super) links: BTreeMap<u64, Vec<WaitingLink>>,
     /// Entries that are left out: a link to one cannot be made.
     pub(super) left_out: BTreeSet<u64>,
+    /// Entries whose name another file has since the walk: their hard links are of the first one.
+    pub(super) replaced: BTreeSet<u64>,
     pub(super) manifest: Option<ManifestFile>,
     pub(super) announced: u64,
     pub(super) end: Option<u64>,
@@ -152,6 +154,7 @@ impl<'a> Receiver<'a> {
                 files: BTreeMap::new(),
                 links: BTreeMap::new(),
                 left_out: BTreeSet::new(),
+                replaced: BTreeSet::new(),
                 manifest: Some(manifest),
                 announced: 0,
                 end: None,
@@ -293,6 +296,10 @@ impl<'a> Receiver<'a> {
         if state.left_out.contains(&to) {
             let reason = format!("a hard link to {}, which is not copied", show_path(first));
             return Outcome::Fault { kind: FaultKind::Unwritable, reason };
+        }
+        if state.replaced.contains(&to) {
+            let reason = format!("a hard link to {}, whose name another file was given meanwhile", show_path(first));
+            return Outcome::Fault { kind: FaultKind::Changed, reason };
         }
         match self.destination.make(entry, Some(first)) {
             Err(fault) if fault.is_full() => {
