@@ -6,12 +6,10 @@ import struct
 import subprocess
 from collections.abc import Iterable
 
-from tests.copy.model.predict import SET_ID, STATE, Prediction
+from tests.copy.model.predict import CAPABILITY, SET_ID, STATE, Prediction
 from tests.copy.model.walk import Node, Tree, below, parent
 
 FIELDS = ("kind", "mode", "uid", "gid", "modified_ns", "xattrs", "content", "size")
-CAPABILITY = "security.capability"
-"""Goes with the owner."""
 ACL = "system.posix_acl_access"
 ACL_OWNER, ACL_GROUP, ACL_MASK, ACL_OTHERS = 0x01, 0x04, 0x10, 0x20
 """Tags of entries (linux/posix_acl.h)."""
