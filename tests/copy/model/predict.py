@@ -75,6 +75,8 @@ class _Copy:
         """Folders of which the content stayed behind with its file system."""
         self.first: dict[tuple[object, ...], bytes] = {}
         """Content of the first name of each file."""
+        self.owners: dict[tuple[object, ...], frozenset[int]] = {}
+        """Owners that the first name of each file may have."""
         self.known: set[tuple[object, ...]] = set()
         """Files of which a name is there already."""
         self.tops: set[bytes] = set()
@@ -109,14 +111,17 @@ class _Copy:
         self._links_across_mounts()
         removed = [] if out.faults else self._removals(in_the_way)
         limit = self.request.max_removals
-        if self.limits and len(removed) > (self._count() if limit is None else limit):
-            out.excess = len(removed)
+        # A folder in the way is removed as well, an empty one too.
+        count = len(removed) + (len(empty) if self.request.on("mirror") else 0)
+        if self.limits and not out.faults and count > (self._count() if limit is None else limit):
+            out.excess = count
             removed = []
             out.codes = {1}
         if out.excess or out.faults:
             for path in in_the_way:
                 self._restore(path)
-            self._links_of(in_the_way)
+            for path in self._links_to(in_the_way):
+                self._stays(path)
         for path in removed:
             if path not in out.entries:
                 out.tree.pop(path, None)
@@ -134,6 +139,8 @@ class _Copy:
             # An empty folder makes room in the last phase, too, and that may not be reached.
             for path in empty:
                 out.choices[path] = [self.before[path], out.tree[path]]
+            for path in self._links_to(empty):
+                out.choices[path] = [self.before.get(path), out.tree.get(path)]
         return out
 
     def _count(self) -> int:
@@ -267,8 +274,10 @@ class _Copy:
         node = self._owned(node, source, there if is_same_kind else None)
         if request.on("no_owners"):
             user = request.user or 0
-            owners: set[int] = {user, there.uid} if there is not None and is_same_kind else {user}
-            node = node.but(unjudged=node.unjudged | {"capability"}, owners=frozenset(owners))
+            owners = frozenset({user, there.uid} if there is not None and is_same_kind else {user})
+            if source.kind == "file":
+                owners = self.owners.setdefault(labels[path], owners)
+            node = node.but(unjudged=node.unjudged | {"capability"}, owners=owners)
             if request.link_to is not None:
                 node = node.but(owners=frozenset())
         if request.on("no_xattrs"):
@@ -355,16 +364,14 @@ class _Copy:
             if source.kind == "file" and source.inode in blocked and path not in out.faults:
                 out.choices[path] = [out.tree.get(path), self.before.get(path)]
 
-    def _links_of(self, stopped: list[bytes]) -> None:
-        """Links to a first name that a folder is in the way of stay as they were."""
-        out = self.out
+    def _links_to(self, stopped: list[bytes]) -> list[bytes]:
+        """Return the links to first names that a folder is in the way of: they are not made, as those are not."""
         firsts: dict[tuple[object, ...], bytes] = {}
-        for path, source in out.entries.items():
-            if source.kind != "file":
-                continue
-            first = firsts.setdefault(source.inode, path)
-            if first != path and first in stopped and path not in stopped:
-                self._stays(path)
+        links = []
+        for path, source in self.out.entries.items():
+            if source.kind == "file" and firsts.setdefault(source.inode, path) in stopped and path not in stopped:
+                links.append(path)
+        return links
 
     def _stays(self, path: bytes) -> None:
         """Nothing is made at a path."""

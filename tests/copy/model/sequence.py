@@ -20,7 +20,7 @@ from tests.copy.model.changes import Step
 from tests.copy.model.command import Result
 from tests.copy.model.draw import Draw
 from tests.copy.model.durability import Durability
-from tests.copy.model.predict import STATE, Prediction, predict
+from tests.copy.model.predict import CAPABILITY, STATE, Prediction, predict
 from tests.copy.model.request import Request
 from tests.copy.model.tracer import Counter, Damage, Interruption, Observer, Traced
 from tests.copy.model.walk import Tree, below, walk
@@ -460,6 +460,9 @@ class World:
         if not files or self.machine.counts["by number"] % 12:
             return
         path = self.root + b"/" + files[len(self.steps) % len(files)]
+        if CAPABILITY in os.listxattr(path):
+            # A write takes it away.
+            return
         found = os.lstat(path)
         handle = os.open(path, os.O_RDWR)
         try:
