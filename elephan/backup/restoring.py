@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from elephan.backup import versions
+from elephan.backup.exclusions import below
 from elephan.backup.ledger import Ledger
 from elephan.backup.locks import Runs, holder, locked
 from elephan.backup.outcome import COPIED, is_lost
@@ -149,8 +150,10 @@ class Restorer(Runner):
                     f"--exact, or another version; {'; '.join(self.differences[:3])}"
                 )
             self._pairs = pairs_of(self.job, base, found_kinds, self._to, is_folder)
+            excluded = [self._excluded(source, base) for source, _ in self._pairs]
             self.row = self.ledger.new_run(self.job.name, "restore", self._wanted, None, 0)
             self._sum = (0, 0.0)
+            self._exclude = excluded
             try:
                 self._attempts()
             finally:
@@ -158,6 +161,12 @@ class Restorer(Runner):
                     # The same command goes on from there.
                     self.ledger.put_run(self.row, state="failed", ended=time.time(), text=self.row["text"] or "stopped")
             return self.row
+
+    def _excluded(self, source: Place, base: Place) -> list[str]:
+        """Return the patterns of what `exact` does not remove: the copy has none of it. Raises `InputError`."""
+        patterns: list[str] = list(self.job.options.get("exclude", [])) if self._exact else []
+        path = source.path.rstrip("/")
+        return patterns if path == base.path.rstrip("/") else below(patterns, PurePosixPath(path).name)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -224,12 +233,12 @@ class Restorer(Runner):
         """Copy each pair, with what is there compared byte by byte and what is written read back."""
         if self.row["forecast"] is None:
             self._forecast(True, None)
-        options: dict[str, Any] = {"checksum": True, "exclude": [], **({"mirror": True} if self._exact else {})}
+        options: dict[str, Any] = {"checksum": True, **({"mirror": True} if self._exact else {})}
         if self._exact and self._max_removals is not None:
             options["max_removals"] = self._max_removals
         done: list[CopyOutcome] = []
-        for source, destination in self._pairs:
-            request = request_of(self.job, [source], destination, options, None)
+        for (source, destination), exclude in zip(self._pairs, self._exclude, strict=True):
+            request = request_of(self.job, [source], destination, {**options, "exclude": exclude}, None)
             done.append(copy(replace(request, verify="read"), self._watch, wait))
         if len(done) == 1:
             return done[0]

@@ -205,3 +205,33 @@ def test_a_full_destination_ends_the_attempt_and_no_version_goes(site: Site, com
     assert (site.folder / "kept").read_text() == "first"
     assert '"state":"partial"' not in (site.folder / "markers").read_text()
     assert status(command)[1]["state"] == "failed"
+
+
+@pytest.mark.parametrize("slash", ["/", ""])
+def test_an_exact_restore_leaves_what_the_job_excludes(site: Site, command: Command, slash: str) -> None:
+    site.job('exclude = ["*.tmp", "/data/cache/", "/cache/", "kept/here"]')
+    if not slash:
+        site.file.write_text(site.file.read_text().replace(f'"{site.source}/"', f'"{site.source}"'))
+    for name in ("a.tmp", "cache/c", "kept/here/b"):
+        site.write(name, "only copy")
+    assert command("run", "records", "--once").returncode == 0
+    site.write("new", "not in the version")
+    done = command("restore", "records", "--exact")
+    assert done.returncode == 0, done
+    there = sorted(str(path.relative_to(site.source)) for path in site.source.rglob("*") if path.is_file())
+    assert there == ["a.tmp", "a.txt", "cache/c", "kept/here/b", "sub/b.txt"]
+
+
+def test_a_file_that_became_an_unreadable_folder_keeps_its_older_version(site: Site, command: Command) -> None:
+    site.job("keep = 1")
+    site.write("p", "only copy")
+    assert command("run", "records", "--once").returncode == 0
+    (first,) = site.versions()
+    (site.source / "p").unlink()
+    site.write("p/in", "x")
+    (site.source / "p").chmod(0)
+    try:
+        assert command("run", "records", "--once").returncode == 1
+    finally:
+        (site.source / "p").chmod(0o755)
+    assert first in site.versions() and (first / "p").read_text() == "only copy"

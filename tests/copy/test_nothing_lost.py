@@ -6,12 +6,15 @@ import json
 import os
 import struct
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.copy.conftest import Copy, events
+from tests.processes import quick
 
 BIG = 700_000
 """Bytes of a file of several chunks."""
@@ -221,6 +224,24 @@ def test_a_mirror_of_a_folder_inside_its_destination_is_refused(copy_alone: Copy
     assert names(tmp_path / "a") == ["b", "b/file"]
     assert copy_alone(f"{tmp_path}/a/b/", tmp_path / "a").returncode == 0
     assert (tmp_path / "a" / "file").read_text() == "only copy"
+    write(tmp_path / "c" / "file", "x")
+    older = ("--link-to", tmp_path / "a" / "b")
+    assert copy_alone(f"{tmp_path}/c/", tmp_path / "a", "--mirror", *older).returncode == 2
+    assert (tmp_path / "a" / "b" / "file").read_text() == "only copy"
+
+
+def test_a_mirror_leaves_a_source_that_is_bound_elsewhere(copy_alone: Copy, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    write(tmp_path / "a" / "b" / "file", "only copy")
+    (tmp_path / "bound").mkdir()
+    subprocess.run(["mount", "--bind", tmp_path / "a" / "b", tmp_path / "bound"], check=True)
+    try:
+        done = copy_alone(f"{tmp_path}/bound/", tmp_path / "a", "--mirror", "--max-removals", "99")
+    finally:
+        subprocess.run(["umount", tmp_path / "bound"], check=True)
+    assert done.returncode == 1 and "not copied: b: a source of this copy: it stays" in done.stdout, done
+    assert names(tmp_path / "a") == ["b", "b/file", "file"]
 
 
 def test_bytes_that_are_no_utf_8_are_refused(copy_alone: Copy, tmp_path: Path) -> None:
@@ -307,6 +328,69 @@ def test_a_link_to_a_file_that_is_not_copied_is_a_fault(copy_alone: Copy, tmp_pa
     done = copy_alone(f"{tmp_path}/from/", tmp_path / "to")
     assert done.returncode == 1
     assert "not copied: a: " in done.stdout and "not copied: b: " in done.stdout, done
+
+
+def test_records_of_a_part_that_is_gone_are_not_those_of_the_next_one(state: Path, tmp_path: Path) -> None:
+    source, to = tmp_path / "from", tmp_path / "to"
+    write(source / "a", os.urandom(12_000_000))
+    write(source / "b", os.urandom(12_000_000))
+    words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{source}/", str(to), "-q"]
+
+    def killed_once(is_reached: Callable[[], bool]) -> None:
+        copying = subprocess.Popen([*words, "--rate", "60Mbit/s"], env=quick(), stdin=subprocess.DEVNULL)
+        while not is_reached():
+            assert copying.poll() is None, "the copy was not long enough"
+            time.sleep(0.002)
+        copying.kill()
+        copying.wait()
+
+    # The journal has all of `a`, and its part has become a file, which somebody removes.
+    killed_once((to / "a").exists)
+    (to / "a").unlink()
+    before = {path.name for path in to.glob(".elephan-copy/*/*.part")}
+
+    def has_begun() -> bool:
+        return any(path.name not in before and path.stat().st_size for path in to.glob(".elephan-copy/*/*.part"))
+
+    killed_once(has_begun)
+    assert subprocess.run(words, env=quick(), check=False).returncode == 0
+    assert (to / "a").read_bytes() == (source / "a").read_bytes()
+    assert (to / "b").read_bytes() == (source / "b").read_bytes()
+
+
+def test_writes_of_others_to_a_file_that_is_compared_are_not_adopted(state: Path, tmp_path: Path) -> None:
+    content = os.urandom(24_000_000)
+    write(tmp_path / "from" / "x", content)
+    # A part is made, and most of it is taken over from here.
+    write(tmp_path / "to" / "x", os.urandom(262_144) + content[262_144:18_000_000] + os.urandom(6_000_000))
+    words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{tmp_path}/from/"]
+    words += [str(tmp_path / "to"), "-q"]
+    copying = subprocess.Popen([*words, "--rate", "20Mbit/s"], env=quick(), stdin=subprocess.DEVNULL)
+    while not (tmp_path / "to" / ".elephan-copy").exists():
+        time.sleep(0.001)
+    with (tmp_path / "to" / "x").open("r+b") as file:
+        end_s = time.monotonic() + 0.6
+        place = 1_000_000
+        while time.monotonic() < end_s:
+            os.pwrite(file.fileno(), b"other", place)
+            place = 1_000_000 + (place + 524_287) % 16_000_000
+            time.sleep(0.003)
+    time.sleep(1)
+    copying.kill()
+    copying.wait()
+    assert subprocess.run(words, env=quick(), check=False).returncode == 0
+    assert (tmp_path / "to" / "x").read_bytes() == content
+
+
+def test_a_dry_run_names_folders_that_stay_in_the_way(copy_alone: Copy, tmp_path: Path) -> None:
+    write(tmp_path / "from" / "file", "x")
+    write(tmp_path / "to" / "x" / "keep.tmp", "x")
+    write(tmp_path / "to" / "x" / "other", "x")
+    (tmp_path / "from" / "x").write_text("a file")
+    command = (f"{tmp_path}/from/", tmp_path / "to", "--mirror", "--exclude", "*.tmp", "--max-removals", "9")
+    assert "x: a folder of which something stays" in copy_alone(*command, "--dry-run").stdout
+    assert copy_alone(*command).returncode == 1
+    assert names(tmp_path / "to") == ["file", "x", "x/keep.tmp", "x/other"]
 
 
 def test_a_hard_link_keeps_its_content_when_its_first_name_is_replaced(state: Path, tmp_path: Path) -> None:

@@ -46,9 +46,10 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
             let open = |greeting: &Greeting| {
                 let name = spec.destination.as_deref().unwrap_or_default();
                 if spec.options.mirror {
-                    crate::own_sources::check(&spec.sources, name)?;
+                    crate::own_sources::check(&spec.sources, spec.options.link_to.as_deref(), name)?;
                 }
-                let destination = Destination::open(name, greeting.shape, &spec.options, &spec.copy)?;
+                let destination = Destination::open(name, greeting.shape, &spec.options, &spec.copy)?
+                    .with_sources(crate::own_sources::identities(&spec.sources));
                 let receiver = Receiver::new(&session, spec, place.get_or_init(|| destination), greeting.shape)?;
                 let resumed = receiver.resumed_bytes();
                 Ok((receiver, resumed))

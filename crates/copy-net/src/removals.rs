@@ -84,7 +84,7 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
         Err(error) => return Err(failed(error.into())),
     };
     let exclude = Exclude::new(&spec.options.exclude)?;
-    let scope = Scope { root: &root, exclude: &exclude };
+    let scope = Scope { root: &root, exclude: &exclude, sources: &[] };
     let mut count = Removal::count(scope);
     let mut waiting = vec![vec![]];
     while let Some(mut path) = waiting.pop() {
@@ -92,7 +92,16 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
             return Err(CopyError { kind: ErrorKind::Stopped, text: "stopped".into() });
         }
         let is_of_sources = has(&folders, &path);
-        let (folder, names, is_elsewhere) = scope.list(&path).map_err(failed)?;
+        let (folder, names, is_elsewhere) = match scope.list(&path) {
+            Ok(listed) => listed,
+            // The copy gives its user the right for as long as it runs.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                let path = copy::show_path(&path);
+                count.notes.push(format!("{path}: cannot be listed: removals from it are not in this list"));
+                continue;
+            }
+            Err(error) => return Err(failed(error)),
+        };
         if is_elsewhere {
             count.folder(&path, &|path| has(&folders, path) || has(&closed, path) || has(&others, path));
             continue;
@@ -107,8 +116,9 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
                     waiting.push(path.clone());
                 }
             } else if has(&others, &path) {
-                if is_folder {
-                    count.tree(folder.as_fd(), &path, true);
+                if is_folder && !count.tree(folder.as_fd(), &path, true) {
+                    let path = copy::show_path(&path);
+                    count.notes.push(format!("{path}: a folder of which something stays: nothing would be removed"));
                 }
             } else if is_of_sources && !has(&closed, &path) {
                 count.tree(folder.as_fd(), &path, is_folder);

@@ -273,7 +273,8 @@ fn a_part_is_found_again_and_the_lock_keeps_others_out() {
     assert_eq!(open(&folder.text("to"), SourcesShape::Tree).err().unwrap().kind, ErrorKind::Busy);
     let entry = file_entry(&["file"], 10);
     assert_eq!(target.look(&entry, None).unwrap(), Existing::Absent);
-    let part = target.begin(7, &entry, Base::Resume).unwrap();
+    assert!(target.begin(7, &entry, Base::Resume).is_err(), "there is none");
+    let part = target.begin(7, &entry, Base::Nothing).unwrap();
     assert!(!part.resumed());
     part.write_at(0, b"01234").unwrap();
     target.sync(&[&part]).unwrap();

@@ -63,7 +63,7 @@ pub fn parse_shown_path(text: &str) -> Option<Vec<Vec<u8>>> {
     }
     let path = text.split('/').map(parse_shown_bytes).collect::<Option<Vec<_>>>()?;
     check_path(&path).ok()?;
-    Some(path)
+    (show_path(&path) == text).then_some(path)
 }
 
 /// The bytes that [`show_bytes`] shows as `text`.

@@ -5,6 +5,7 @@ use super::part::Home;
 use super::paths::path_hash;
 use super::place::Place;
 use super::removal::{Removal, Scope};
+use super::state::mount_of;
 use super::target::Destination;
 use crate::beneath::Beneath;
 use crate::error::{CopyError, EntryFault};
@@ -70,11 +71,15 @@ impl Destination {
         }
         let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
         let folders: Vec<_> = folders.iter().filter(|folder| !left_out.contains(&folder.path)).collect();
-        let scope = Scope { root, exclude: &self.exclude };
+        let scope = Scope { root, exclude: &self.exclude, sources: &self.sources };
         let mut count = Removal::count(scope);
         deferred.retain(|deferred| {
             let is_clear = !self.is_in_the_way(&deferred.path)
-                || self.parent(&deferred.path).is_ok_and(|parent| count.tree(parent.as_fd(), &deferred.path, true));
+                || self.parent(&deferred.path).is_ok_and(|parent| {
+                    // As in folders of the sources, nothing is removed on other mounts.
+                    let is_here = mount_of(parent.as_fd()).ok() == mount_of(root.root()).ok();
+                    is_here && count.tree(parent.as_fd(), &deferred.path, true)
+                });
             if !is_clear {
                 closed.faults.push(in_the_way(deferred));
             }
@@ -142,7 +147,7 @@ impl Destination {
 
     /// Notes that names of an open folder have changed.
     fn note_changed(&self, folder: BorrowedFd<'_>, path: &[Vec<u8>]) {
-        let elsewhere = super::state::mount_of(folder).is_ok_and(|mount| mount != self.state.mount());
+        let elsewhere = mount_of(folder).is_ok_and(|mount| mount != self.state.mount());
         self.durable.changed(path, elsewhere);
     }
 

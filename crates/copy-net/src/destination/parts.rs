@@ -35,11 +35,10 @@ impl Destination {
         }
     }
 
-    /// Begins the part of a file; its folder was made before. `Base::Resume` takes the part of an earlier attempt; if
-    /// there is none, the part is new and [`Part::resumed`] is false.
+    /// Begins the part of a file; its folder was made before. `Base::Resume` takes the part of an earlier attempt.
     ///
     /// # Errors
-    /// `Unwritable`; for a full disk ask [`crate::is_full`] with the errors of the part's methods.
+    /// `Unwritable`; also if there is no part to resume: a new one has nothing of what a journal says of the old one; for a full disk ask [`crate::is_full`] with the errors of the part's methods.
     pub fn begin(&self, number: u64, entry: &Entry, from: Base) -> Result<Part, EntryFault> {
         let path = self.path_of(entry)?;
         self.begin_part(number, entry, path, from).map_err(|error| unwritable(entry, &error))
@@ -74,6 +73,7 @@ impl Destination {
                 let base = self.open_base(&path, Base::Existing).or_else(|_| self.open_base(&path, Base::Older)).ok();
                 return Ok(Part { resumed: true, base, ..new(file, home, name) });
             }
+            return Err(io::ErrorKind::NotFound.into());
         }
         let base = match from {
             Base::Nothing | Base::Resume => None,

@@ -30,6 +30,8 @@ const FOLDER: OFlags =
 pub(crate) struct Scope<'a> {
     pub(crate) root: &'a Beneath,
     pub(crate) exclude: &'a Exclude,
+    /// Device and inode of folders that stay: sources of the copy on this host, by whichever mount they are read.
+    pub(crate) sources: &'a [(u64, u64)],
 }
 
 /// A removal, or the count of one.
@@ -58,15 +60,15 @@ struct Level {
     names: <Names as IntoIterator>::IntoIter,
     /// Nothing of it stays.
     is_empty: bool,
-    /// Its mode, which is restored after a count.
-    mode: Option<u32>,
+    /// Its mode, which is restored where it stays.
+    mode: u32,
 }
 
 impl Level {
     fn restore(&self) {
         let has_mode = |mode| fstat(&self.folder).is_ok_and(|stat| stat.st_mode & 0o7777 == mode);
-        if let Some(mode) = self.mode.filter(|mode| !has_mode(*mode)) {
-            let _ = chmod(Of::Fd(self.folder.as_fd()), mode);
+        if !has_mode(self.mode) {
+            let _ = chmod(Of::Fd(self.folder.as_fd()), self.mode);
         }
     }
 }
@@ -117,11 +119,13 @@ impl<'a> Removal<'a> {
                 continue;
             }
             let is_empty = level.is_empty;
-            if let Some(level) = levels.pop() {
+            let level = levels.pop();
+            let parent = levels.last().map_or(folder, |level| level.folder.as_fd());
+            let is_removed = is_empty && self.unlink(parent, &path, AtFlags::REMOVEDIR);
+            if let Some(level) = level.filter(|_| self.changed.is_none() || !is_removed) {
                 level.restore();
             }
-            let parent = levels.last().map_or(folder, |level| level.folder.as_fd());
-            visit = Visit::Done(is_empty && self.unlink(parent, &path, AtFlags::REMOVEDIR));
+            visit = Visit::Done(is_removed);
         }
     }
 
@@ -166,11 +170,13 @@ impl<'a> Removal<'a> {
     /// Opens and lists a folder, one of the user's own also where its mode forbids it.
     fn enter(&self, parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<Level> {
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if self.scope.sources.contains(&(stat.st_dev, stat.st_ino)) {
+            return Err(io::Error::other("a source of this copy: it stays"));
+        }
         open_up(parent, name, &stat);
         let folder = openat(parent, name, FOLDER, Mode::empty())?;
         let names = names(&folder)?.into_iter();
-        let mode = self.changed.is_none().then_some(stat.st_mode & 0o7777);
-        Ok(Level { folder, names, is_empty: true, mode })
+        Ok(Level { folder, names, is_empty: true, mode: stat.st_mode & 0o7777 })
     }
 
     fn unlink(&mut self, folder: BorrowedFd<'_>, path: &[Vec<u8>], flags: AtFlags) -> bool {

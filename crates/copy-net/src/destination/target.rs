@@ -34,6 +34,8 @@ pub struct Destination {
     pub(super) expected: Option<Mutex<Vec<u64>>>,
     /// `mirror`: most entries that are removed; absent: as many as the sources have.
     pub(super) max_removals: Option<u64>,
+    /// See [`Destination::with_sources`].
+    pub(super) sources: Vec<(u64, u64)>,
     /// Folders of which the sources left out the content.
     pub(super) left_out: Mutex<BTreeSet<Vec<Vec<u8>>>>,
     /// Entries that get their name when `mirror` has removed the folder that has it.
@@ -88,6 +90,7 @@ impl Destination {
             older,
             expected: mirror.then(Mutex::default),
             max_removals: options.max_removals,
+            sources: vec![],
             left_out: Mutex::default(),
             deferred: Mutex::default(),
             adopted: Mutex::default(),
@@ -95,6 +98,11 @@ impl Destination {
             folders: Mutex::default(),
             shown: destination.to_owned(),
         })
+    }
+
+    /// Device and inode of folders of this host that are read by this copy: `mirror` leaves them.
+    pub(crate) fn with_sources(self, sources: Vec<(u64, u64)>) -> Destination {
+        Destination { sources, ..self }
     }
 
     /// Parts and the receiver's journal are here, on the destination's file system.

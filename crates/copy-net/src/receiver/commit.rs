@@ -5,9 +5,9 @@ use crate::destination::{Base, Kept, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::session::{lock, wait, GLANCE};
 use copy::{Event, FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar};
 use std::time::Duration;
 
 /// Age of the oldest chunk that makes a commit due.
@@ -19,6 +19,8 @@ const IDLE_NS: u64 = 100_000_000;
 #[derive(Default)]
 struct Batch {
     records: Vec<u8>,
+    /// See `Commit`.
+    begun: u64,
     chunks: Vec<Written>,
     whole: Vec<Arc<ReceiveFile>>,
 }
@@ -119,6 +121,7 @@ impl Receiver<'_> {
         commit.bytes = 0;
         Some(Batch {
             records: std::mem::take(&mut commit.records),
+            begun: commit.begun,
             chunks: std::mem::take(&mut commit.chunks),
             whole: std::mem::take(&mut commit.whole),
         })
@@ -142,8 +145,15 @@ impl Receiver<'_> {
                 parts.entry(file.number).or_insert_with(|| (file.clone(), part));
             }
         }
+        // Before any chunk counts as durable: a chunk was taken over before its base is looked at here.
+        let lost: BTreeSet<u64> = parts
+            .iter()
+            .filter(|(_, (file, part))| !self.has_its_base(file, part, &mut batch.records))
+            .map(|(&number, _)| number)
+            .collect();
+        batch.chunks.retain(|written| !lost.contains(&written.file.number));
         batch.whole.retain(|file| match parts.get(&file.number) {
-            Some((_, part)) => self.has_its_base(file, part, &mut batch.records) && self.has_its_length(file, part),
+            Some((_, part)) => !lost.contains(&file.number) && self.has_its_length(file, part),
             None => false,
         });
         if self.options.verify_read {
@@ -223,24 +233,77 @@ impl Receiver<'_> {
             }
         }
         let mut records = std::mem::take(&mut batch.records);
+        let commit_begun = batch.begun;
         for (key, (bytes, chunks)) in by_file {
             Record::Chunks { key, bytes, chunks }.encode(&mut records);
         }
+        self.journal(records, commit_begun)?;
+        Ok(bytes)
+    }
+
+    /// Appends records to the journal and syncs it; `begun`: of the `Begin` records among them, as counted by `Commit`.
+    fn journal(&self, records: Vec<u8>, begun: u64) -> Result<(), CopyError> {
+        if records.is_empty() {
+            return Ok(());
+        }
         let mut commit = lock(&self.commit);
         // Streams may go on while the disk works: the journal is taken out for the time.
-        let journal = commit.journal.take();
-        drop(commit);
-        let Some(mut journal) = journal else { return Ok(bytes) };
-        let result = if records.is_empty() {
-            Ok(())
-        } else {
-            self.with_room(|| journal.append(&records)).and_then(|()| journal.sync())
+        let mut journal = loop {
+            match commit.journal.take() {
+                Some(journal) => break journal,
+                None if self.session.is_over() => {
+                    return Err(CopyError { kind: ErrorKind::Stopped, text: "stopped".into() });
+                }
+                None => commit = wait(&self.commit_done, commit, GLANCE),
+            }
         };
+        drop(commit);
+        let result = self.with_room(|| journal.append(&records)).and_then(|()| journal.sync());
         commit = lock(&self.commit);
         commit.journal = Some(journal);
+        if result.is_ok() {
+            commit.begun_durable = commit.begun_durable.max(begun);
+        }
         drop(commit);
-        result.map_err(|error| self.disk_error(&error, "journal"))?;
-        Ok(bytes)
+        self.commit_done.notify_all();
+        result.map_err(|error| self.disk_error(&error, "journal"))
+    }
+
+    /// Makes it durable that earlier records of a file count no more, if there are any. False: the copy is over.
+    pub(super) fn has_begun(&self, file: &ReceiveFile) -> bool {
+        let begun = file.begun.load(Relaxed);
+        let (records, all) = {
+            let mut commit = lock(&self.commit);
+            loop {
+                if begun <= commit.begun_durable {
+                    return true;
+                }
+                // A commit that has begun may still write records of the file's earlier part: they come first.
+                if !commit.is_busy {
+                    break;
+                }
+                if self.session.is_over() {
+                    return false;
+                }
+                commit = wait(&self.commit_done, commit, GLANCE);
+            }
+            // Those of all files that wait: one sync is enough for them.
+            (std::mem::take(&mut commit.records), commit.begun)
+        };
+        let is_ours = !records.is_empty();
+        if let Err(error) = self.journal(records, all) {
+            self.session.fail(error);
+            return false;
+        }
+        // Another thread has taken the record, and is about to write it.
+        let mut commit = lock(&self.commit);
+        while !is_ours && commit.begun_durable < begun {
+            if self.session.is_over() {
+                return false;
+            }
+            commit = wait(&self.commit_done, commit, GLANCE);
+        }
+        true
     }
 
     /// Whole, checked and synced files get their names.
@@ -331,18 +394,24 @@ impl Receiver<'_> {
         false
     }
 
-    /// False: another process has written to the file that chunks were taken over from, and all of them are requested
-    /// from the sender.
+    /// False: another process has written to the file that chunks were taken over from, and the chunks that are here are
+    /// requested from the sender.
     fn has_its_base(&self, file: &Arc<ReceiveFile>, part: &Part, records: &mut Vec<u8>) -> bool {
-        let base = lock(&file.inner).base;
-        if !base.is_some_and(|base| part.took_from_another(base)) {
+        let mut inner = lock(&file.inner);
+        let is_base = |base| !part.took_from_another(base);
+        if inner.base_changed || inner.base.is_none_or(is_base) {
             return true;
         }
-        // Nothing is taken over a second time.
-        lock(&file.inner).base = None;
+        inner.base_changed = true;
+        // What another thread takes over now must not be written over the chunks that are sent instead.
+        while inner.taking > 0 && !self.session.is_over() {
+            inner = wait(&Condvar::new(), inner, GLANCE);
+        }
+        let chunks = (0..file.plan.count()).filter(|&chunk| inner.hashes.get(chunk).is_some()).collect();
+        drop(inner);
         let path = copy::show_path(&file.entry.path);
-        self.session.retry(format!("{path}: its file at the destination has changed meanwhile: it is sent whole"));
-        self.lose_chunks(file, (0..file.plan.count()).collect(), records);
+        self.session.retry(format!("{path}: another process has changed it at the destination: it is sent whole"));
+        self.lose_chunks(file, chunks, records);
         false
     }
 

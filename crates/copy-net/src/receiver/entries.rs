@@ -237,19 +237,19 @@ impl Receiver<'_> {
         state.files.insert(file.number, file.clone());
     }
 
-    /// Earlier records of the file count no more.
+    /// Earlier records of the file count no more. It gets a new part only after that is durable
+    /// ([`Receiver::has_begun`]): the records would be taken for those of the new part.
     fn note_begin(&self, file: &ReceiveFile) {
-        copy::Record::Begin { key: file.key }.encode(&mut lock(&self.commit).records);
+        let mut commit = lock(&self.commit);
+        copy::Record::Begin { key: file.key }.encode(&mut commit.records);
+        commit.begun += 1;
+        file.begun.store(commit.begun, Relaxed);
     }
 
     /// Takes the part of an earlier attempt; None: it is not there any more.
     fn resume(&self, number: u64, entry: &Entry, known: &[(u64, copy::ChunkHash)]) -> Option<Want> {
         let file = Arc::new(ReceiveFile::new(number, 0, entry.clone(), Base::Resume, &self.options));
         let part = self.destination.begin(number, entry, Base::Resume).ok()?;
-        if !part.resumed() {
-            self.destination.discard(part);
-            return None;
-        }
         let mut inner = lock(&file.inner);
         let mut bytes = 0;
         let runs = if self.is_device { self.doubt(&file, &mut inner, known) } else { None };

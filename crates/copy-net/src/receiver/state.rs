@@ -75,6 +75,10 @@ pub(super) struct Commit {
     pub(super) journal: Option<JournalFile>,
     /// Records that come before those of the chunks.
     pub(super) records: Vec<u8>,
+    /// Files whose records of an earlier part count no more ([`Receiver::note_begin`]), and how many of the first ones
+    /// the journal on the disk says so of.
+    pub(super) begun: u64,
+    pub(super) begun_durable: u64,
     pub(super) chunks: Vec<Written>,
     pub(super) bytes: u64,
     pub(super) since_ns: u64,
@@ -101,6 +105,8 @@ pub(super) struct ReceiveFile {
     pub(super) plan: Plan,
     pub(super) key: FileKey,
     pub(super) base: Base,
+    /// Number of its `Begin` record, which has to be durable before it gets a new part; 0: there is none.
+    pub(super) begun: AtomicU64,
     pub(super) inner: Mutex<ReceiveInner>,
 }
 
@@ -114,6 +120,8 @@ pub(super) struct ReceiveInner {
     pub(super) base_hashes: Vec<(u64, ChunkHash)>,
     /// Identity of the base before its first chunk was hashed.
     pub(super) base: Option<Identity>,
+    /// Another process has written to the base: nothing more is taken over from it.
+    pub(super) base_changed: bool,
     pub(super) durable: u64,
     /// Chunks that are as the base has them, while nothing else was written: the file may stay as it is.
     pub(super) same: Vec<(u64, ChunkHash)>,
@@ -166,6 +174,8 @@ impl<'a> Receiver<'a> {
             commit: Mutex::new(Commit {
                 journal: Some(journal),
                 records: vec![],
+                begun: 0,
+                begun_durable: 0,
                 chunks: vec![],
                 bytes: 0,
                 since_ns: 0,
@@ -196,6 +206,9 @@ impl<'a> Receiver<'a> {
 
     /// The part of a file; it is begun with the first chunk that is not as the base has it. None: the file is over.
     pub(super) fn part(&self, file: &Arc<ReceiveFile>) -> Result<Option<Arc<Part>>, EntryFault> {
+        if !self.has_begun(file) {
+            return Ok(None);
+        }
         let (part, same) = {
             let mut inner = lock(&file.inner);
             if inner.is_gone {
@@ -214,7 +227,9 @@ impl<'a> Receiver<'a> {
         // Without the lock: this may be many bytes.
         for (chunk, hash) in same {
             let begin = file.plan.begin(chunk);
-            let result = self.with_room(|| part.take(begin, begin + file.plan.length(chunk)));
+            let is_lost = lock(&file.inner).base_changed;
+            let take = || part.take(begin, begin + file.plan.length(chunk));
+            let result = if is_lost { Ok(()) } else { self.with_room(take) };
             lock(&file.inner).taking -= 1;
             if let Err(error) = result {
                 if !self.is_fatal(&error) {
@@ -222,7 +237,9 @@ impl<'a> Receiver<'a> {
                 }
                 return Ok(None);
             }
-            self.to_commit(file, chunk, hash);
+            if !is_lost {
+                self.to_commit(file, chunk, hash);
+            }
         }
         Ok(Some(part))
     }
@@ -434,6 +451,7 @@ impl ReceiveFile {
             doubted: vec![],
             base_hashes: vec![],
             base: None,
+            base_changed: false,
             durable: 0,
             same: vec![],
             taking: 0,
@@ -443,7 +461,8 @@ impl ReceiveFile {
             damaged: 0,
             came: 0,
         };
-        ReceiveFile { number, generation, entry, plan, key, base, inner: Mutex::new(inner) }
+        let begun = AtomicU64::new(0);
+        ReceiveFile { number, generation, entry, plan, key, base, begun, inner: Mutex::new(inner) }
     }
 }
 

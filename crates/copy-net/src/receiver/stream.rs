@@ -128,7 +128,7 @@ impl Receiver<'_> {
         }
         if hasher.finish() == tail {
             super::state::count_came(self.session, came, reused);
-            self.written(&file, head.chunk, tail, came);
+            self.written(&file, head.chunk, tail, Some(came));
         } else {
             self.damaged(&file, head.chunk);
         }
@@ -145,6 +145,11 @@ impl Receiver<'_> {
             }
             // Nothing differs so far: perhaps the file stays as it is.
             let is_pending = inner.part.is_none() && !inner.is_gone;
+            if inner.base_changed {
+                drop(inner);
+                self.want_again(file, vec![(chunk, chunk + 1)]);
+                return Ok(());
+            }
             if is_pending && inner.hashes.set(chunk, hash) {
                 inner.same.push((chunk, hash));
             }
@@ -165,7 +170,7 @@ impl Receiver<'_> {
                 return Ok(());
             }
         }
-        self.written(file, chunk, hash, 0);
+        self.written(file, chunk, hash, None);
         Ok(())
     }
 
@@ -226,14 +231,19 @@ impl Receiver<'_> {
         }
     }
 
-    /// A chunk is written and its hash is right.
-    fn written(&self, file: &Arc<ReceiveFile>, chunk: u64, hash: ChunkHash, came: u64) {
+    /// A chunk is written and its hash is right. `came`: bytes of it that were received; `None`: it was taken over from
+    /// the base.
+    fn written(&self, file: &Arc<ReceiveFile>, chunk: u64, hash: ChunkHash, came: Option<u64>) {
         {
             let mut inner = lock(&file.inner);
+            if came.is_none() && inner.base_changed {
+                drop(inner);
+                return self.want_again(file, vec![(chunk, chunk + 1)]);
+            }
             if inner.is_gone || !inner.hashes.set(chunk, hash) {
                 return;
             }
-            inner.came += came;
+            inner.came += came.unwrap_or(0);
         }
         self.to_commit(file, chunk, hash);
         self.came(file, chunk);

@@ -222,9 +222,10 @@ impl Carrier<'_> {
         let there = statat(old, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if !is_folder(&there) {
             return match linkat(old, name, new, name, AtFlags::empty()) {
-                // An entry of the new version stays.
                 Ok(()) => Ok(true),
-                Err(Errno::EXIST) => Ok(false),
+                // An entry of the new version stays; a folder is no newer copy of a file.
+                Err(Errno::EXIST) if !is_folder(&statat(new, name, AtFlags::SYMLINK_NOFOLLOW)?) => Ok(false),
+                Err(Errno::EXIST) => Err(io::Error::other("the version has a folder of its name")),
                 Err(error) => Err(error.into()),
             };
         }
@@ -239,7 +240,9 @@ impl Carrier<'_> {
         };
         let to = match open_own(new, name) {
             Ok(to) => to,
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => return Ok(false),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {
+                return Err(io::Error::other("the version has something else under the name of the folder"));
+            }
             Err(error) => return Err(error),
         };
         if fstat(&to)?.st_dev != self.device {
