@@ -77,6 +77,8 @@ class _Copy:
         """Content of the first name of each file."""
         self.owners: dict[tuple[object, ...], frozenset[int]] = {}
         """Owners that the first name of each file may have."""
+        self.few: dict[tuple[object, ...], dict[str, bytes]] = {}
+        """Attributes that the first name of each file may have where they are left out."""
         self.known: set[tuple[object, ...]] = set()
         """Files of which a name is there already."""
         self.tops: set[bytes] = set()
@@ -189,7 +191,7 @@ class _Copy:
             self.tops.add(path)
         if node.kind == "socket":
             return
-        need_not_be_read = node.kind == "file" and self._looks_same(node, self.before.get(at))
+        need_not_be_read = node.kind == "file" and self._stays_there(node, self.before.get(at))
         if self.refused and not self._is_readable(node) and not need_not_be_read:
             self.out.faults.add(at)
             self.out.entries[at] = node
@@ -209,6 +211,18 @@ class _Copy:
                 name = child.rpartition(b"/")[2]
                 if name != STATE:
                     self._visit(child, path + b"/" + name if path else name, device)
+
+    def _stays_there(self, source: Node, there: Node | None) -> bool:
+        """A file need not be written: it looks the same, and no other name of it would get metadata of the source."""
+        if there is None or not self._looks_same(source, there):
+            return False
+        if there.links == 1:
+            return True
+        first, second = (
+            {name: value for name, value in node.xattrs.items() if not name.startswith("trusted.")}
+            for node in (source, there)
+        )
+        return source.mode == there.mode and (self.request.on("no_xattrs") or first == second)
 
     def _is_readable(self, node: Node) -> bool:
         user = self.request.user
@@ -282,6 +296,8 @@ class _Copy:
                 node = node.but(owners=frozenset())
         if request.on("no_xattrs"):
             few = there.xattrs if there is not None and is_same_kind else {}
+            if source.kind == "file":
+                few = self.few.setdefault(labels[path], few)
             free = {"xattrs", "few_xattrs" if request.link_to is None else "xattrs"}
             if there is not None and is_same_kind and source.kind == "folder":
                 free = set()
