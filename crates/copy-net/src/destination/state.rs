@@ -183,6 +183,10 @@ fn foreign_owner(folder: BorrowedFd<'_>) -> io::Result<Option<u32>> {
             Err(Errno::EXIST) => continue,
             // The folder has gone: the caller makes it anew.
             Err(Errno::NOENT) => return Ok(None),
+            // A full disk: stale parts in a folder of this user's can make room.
+            Err(Errno::NOSPC | Errno::DQUOT) if fstat(folder)?.st_uid == rustix::process::geteuid().as_raw() => {
+                return Ok(None);
+            }
             other => other?,
         };
         let _ = rustix::fs::unlinkat(folder, PROBE, AtFlags::empty());

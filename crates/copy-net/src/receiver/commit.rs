@@ -3,6 +3,7 @@
 use super::state::{Commit, ReceiveFile, Receiver, Written, COMMIT_BYTES, DAMAGED_MAX};
 use crate::destination::{Base, Kept, Part};
 use crate::error::{CopyError, ErrorKind};
+use crate::journal_file::JournalFile;
 use crate::session::{lock, wait, GLANCE};
 use copy::{Event, FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ const IDLE_NS: u64 = 100_000_000;
 #[derive(Default)]
 struct Batch {
     records: Vec<u8>,
-    /// See `Commit`.
+    /// `Begin` records that are written when these are, as `Commit` counts them.
     begun: u64,
     chunks: Vec<Written>,
     whole: Vec<Arc<ReceiveFile>>,
@@ -241,14 +242,14 @@ impl Receiver<'_> {
         Ok(bytes)
     }
 
-    /// Appends records to the journal and syncs it; `begun`: of the `Begin` records among them, as counted by `Commit`.
+    /// Appends records to the journal and syncs it; `begun`: see `Batch`.
     fn journal(&self, records: Vec<u8>, begun: u64) -> Result<(), CopyError> {
         if records.is_empty() {
             return Ok(());
         }
         let mut commit = lock(&self.commit);
         // Streams may go on while the disk works: the journal is taken out for the time.
-        let mut journal = loop {
+        let journal = loop {
             match commit.journal.take() {
                 Some(journal) => break journal,
                 None if self.session.is_over() => {
@@ -258,8 +259,13 @@ impl Receiver<'_> {
             }
         };
         drop(commit);
-        let result = self.with_room(|| journal.append(&records)).and_then(|()| journal.sync());
-        commit = lock(&self.commit);
+        self.write_journal(journal, &records, begun)
+    }
+
+    /// Writes to the journal that was taken out, and puts it back.
+    fn write_journal(&self, mut journal: JournalFile, records: &[u8], begun: u64) -> Result<(), CopyError> {
+        let result = self.with_room(|| journal.append(records)).and_then(|()| journal.sync());
+        let mut commit = lock(&self.commit);
         commit.journal = Some(journal);
         if result.is_ok() {
             commit.begun_durable = commit.begun_durable.max(begun);
@@ -272,36 +278,25 @@ impl Receiver<'_> {
     /// Makes it durable that earlier records of a file count no more, if there are any. False: the copy is over.
     pub(super) fn has_begun(&self, file: &ReceiveFile) -> bool {
         let begun = file.begun.load(Relaxed);
-        let (records, all) = {
-            let mut commit = lock(&self.commit);
-            loop {
-                if begun <= commit.begun_durable {
-                    return true;
-                }
-                // A commit that has begun may still write records of the file's earlier part: they come first.
-                if !commit.is_busy {
-                    break;
-                }
+        let mut commit = lock(&self.commit);
+        while begun > commit.begun_durable {
+            // A commit that has begun may still write records of the file's earlier part: they come first.
+            let journal = if commit.is_busy { None } else { commit.journal.take() };
+            let Some(journal) = journal else {
                 if self.session.is_over() {
                     return false;
                 }
                 commit = wait(&self.commit_done, commit, GLANCE);
-            }
-            // Those of all files that wait: one sync is enough for them.
-            (std::mem::take(&mut commit.records), commit.begun)
-        };
-        let is_ours = !records.is_empty();
-        if let Err(error) = self.journal(records, all) {
-            self.session.fail(error);
-            return false;
-        }
-        // Another thread has taken the record, and is about to write it.
-        let mut commit = lock(&self.commit);
-        while !is_ours && commit.begun_durable < begun {
-            if self.session.is_over() {
+                continue;
+            };
+            // Records of all files that wait, with the journal: what is taken later is written later.
+            let (records, all) = (std::mem::take(&mut commit.records), commit.begun);
+            drop(commit);
+            if let Err(error) = self.write_journal(journal, &records, all) {
+                self.session.fail(error);
                 return false;
             }
-            commit = wait(&self.commit_done, commit, GLANCE);
+            commit = lock(&self.commit);
         }
         true
     }
@@ -394,8 +389,8 @@ impl Receiver<'_> {
         false
     }
 
-    /// False: another process has written to the file that chunks were taken over from, and the chunks that are here are
-    /// requested from the sender.
+    /// False: another process has written to the file that chunks were taken over from, and the chunks that are here
+    /// are requested from the sender.
     fn has_its_base(&self, file: &Arc<ReceiveFile>, part: &Part, records: &mut Vec<u8>) -> bool {
         let mut inner = lock(&file.inner);
         let is_base = |base| !part.took_from_another(base);
@@ -403,7 +398,7 @@ impl Receiver<'_> {
             return true;
         }
         inner.base_changed = true;
-        // What another thread takes over now must not be written over the chunks that are sent instead.
+        // A chunk that another thread takes over now must not be written over the one that is sent instead.
         while inner.taking > 0 && !self.session.is_over() {
             inner = wait(&Condvar::new(), inner, GLANCE);
         }

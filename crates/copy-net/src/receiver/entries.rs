@@ -249,7 +249,12 @@ impl Receiver<'_> {
     /// Takes the part of an earlier attempt; None: it is not there any more.
     fn resume(&self, number: u64, entry: &Entry, known: &[(u64, copy::ChunkHash)]) -> Option<Want> {
         let file = Arc::new(ReceiveFile::new(number, 0, entry.clone(), Base::Resume, &self.options));
-        let part = self.destination.begin(number, entry, Base::Resume).ok()?;
+        // Before its part is open: a full disk removes parts of other entries.
+        lock(&self.state).files.insert(number, file.clone());
+        let Ok(part) = self.destination.begin(number, entry, Base::Resume) else {
+            lock(&self.state).files.remove(&number);
+            return None;
+        };
         let mut inner = lock(&file.inner);
         let mut bytes = 0;
         let runs = if self.is_device { self.doubt(&file, &mut inner, known) } else { None };
