@@ -137,11 +137,16 @@ class _Copy:
             self._changed(parent(path))
         if out.faults:
             out.codes = {1}
-        if out.faults or out.excess:
+        may_stay = empty if out.faults or out.excess else []
+        if self.fails and out.vague:
+            may_stay = empty + in_the_way
+        if may_stay:
             # An empty folder makes room in the last phase, too, and that may not be reached.
-            for path in empty:
+            for path in may_stay:
+                for lower in below(self.before, path):
+                    out.choices[lower] = [self.before[lower], None]
                 out.choices[path] = [self.before[path], out.tree[path]]
-            for path in self._links_to(empty):
+            for path in self._links_to(may_stay):
                 out.choices[path] = [self.before.get(path), out.tree.get(path)]
         return out
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import tempfile
 from collections import Counter as Counts
 from collections.abc import Iterable
@@ -167,6 +168,9 @@ class World:
             return
         if os.path.islink(self.root + b"/" + request.destination):
             # The destination as the user wrote it may lead over links, and so anywhere.
+            return
+        if os.path.exists(to := self.root + b"/" + request.destination) and stat.S_ISBLK(os.stat(to).st_mode):
+            # A copy would write to the device.
             return
         self.machine.counts["copies"] += 1
         before = walk(self.root)
@@ -368,7 +372,8 @@ class World:
         self.machine.counts[f"exit code {result.code}"] += 1
         self.check_receipt(request, prediction, result, file)
         self.check_state()
-        self.check_rsync(request, prediction, after)
+        if result.code == 0:
+            self.check_rsync(request, prediction, after)
 
     # A second copy at once.
 
