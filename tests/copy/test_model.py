@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_copies_leave_what_the_manual_says_whatever_disturbs_them() -> None:
     [
         ("length", '{"none": 1}', "size"),
         ("sync", '{"record": 1}', "gets its name before its content is synced"),
-        ("mount", '{"none": 1}', "dst/"),
+        ("mount", '{"none": 1}', "dst/|-device link"),
     ],
 )
 def test_a_planted_fault_is_found_within_a_minute(fault: str, kinds: str, seen: str) -> None:
@@ -60,4 +61,4 @@ def test_a_planted_fault_is_found_within_a_minute(fault: str, kinds: str, seen: 
         "--no-shrink",
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert seen in done.stdout.splitlines()[0], done.stdout
+    assert re.search(seen, done.stdout.splitlines()[0]), done.stdout

@@ -9,6 +9,8 @@ from tests.copy.model.walk import Node, Tree, below, children, parent
 
 STATE = b".elephan-copy"
 SET_ID = 0o6000
+CAPABILITY = "security.capability"
+DEFAULT_ACL = "system.posix_acl_default"
 FREE_TIME = frozenset({"modified_ns"})
 
 
@@ -73,6 +75,10 @@ class _Copy:
         """Folders of which the content stayed behind with its file system."""
         self.first: dict[tuple[object, ...], bytes] = {}
         """Content of the first name of each file."""
+        self.owners: dict[tuple[object, ...], frozenset[int]] = {}
+        """Owners that the first name of each file may have."""
+        self.few: dict[tuple[object, ...], dict[str, bytes]] = {}
+        """Attributes that the first name of each file may have where they are left out."""
         self.known: set[tuple[object, ...]] = set()
         """Files of which a name is there already."""
         self.tops: set[bytes] = set()
@@ -107,15 +113,17 @@ class _Copy:
         self._links_across_mounts()
         removed = [] if out.faults else self._removals(in_the_way)
         limit = self.request.max_removals
-        if self.limits and len(removed) > (self._count() if limit is None else limit):
-            out.excess = len(removed)
+        # A folder in the way is removed as well, an empty one too.
+        count = len(removed) + (len(empty) if self.request.on("mirror") else 0)
+        if self.limits and not out.faults and count > (self._count() if limit is None else limit):
+            out.excess = count
             removed = []
             out.codes = {1}
+        if out.excess or out.faults:
             for path in in_the_way:
                 self._restore(path)
-        elif out.faults:
-            for path in in_the_way:
-                self._restore(path)
+            for path in self._links_to(in_the_way):
+                self._stays(path)
         for path in removed:
             if path not in out.entries:
                 out.tree.pop(path, None)
@@ -129,10 +137,17 @@ class _Copy:
             self._changed(parent(path))
         if out.faults:
             out.codes = {1}
-        if out.faults or out.excess:
+        may_stay = empty if out.faults or out.excess else []
+        if self.fails and out.vague:
+            may_stay = empty + in_the_way
+        if may_stay:
             # An empty folder makes room in the last phase, too, and that may not be reached.
-            for path in empty:
+            for path in may_stay:
+                for lower in below(self.before, path):
+                    out.choices[lower] = [self.before[lower], None]
                 out.choices[path] = [self.before[path], out.tree[path]]
+            for path in self._links_to(may_stay):
+                out.choices[path] = [self.before.get(path), out.tree.get(path)]
         return out
 
     def _count(self) -> int:
@@ -181,7 +196,7 @@ class _Copy:
             self.tops.add(path)
         if node.kind == "socket":
             return
-        need_not_be_read = node.kind == "file" and self._looks_same(node, self.before.get(at))
+        need_not_be_read = node.kind == "file" and self._stays_there(node, self.before.get(at))
         if self.refused and not self._is_readable(node) and not need_not_be_read:
             self.out.faults.add(at)
             self.out.entries[at] = node
@@ -201,6 +216,18 @@ class _Copy:
                 name = child.rpartition(b"/")[2]
                 if name != STATE:
                     self._visit(child, path + b"/" + name if path else name, device)
+
+    def _stays_there(self, source: Node, there: Node | None) -> bool:
+        """A file need not be written: it looks the same, and no other name of it would get metadata of the source."""
+        if there is None or not self._looks_same(source, there):
+            return False
+        if there.links == 1:
+            return True
+        first, second = (
+            {name: value for name, value in node.xattrs.items() if not name.startswith("trusted.")}
+            for node in (source, there)
+        )
+        return source.mode == there.mode and (self.request.on("no_xattrs") or first == second)
 
     def _is_readable(self, node: Node) -> bool:
         user = self.request.user
@@ -231,6 +258,8 @@ class _Copy:
             self._changed_time(self.top)
         if not is_tree:
             self._changed_time(above)
+        # It has the states of other copies, and this copy makes and removes its own.
+        self._changed((self.top if is_tree else above) + b"/" + STATE)
 
     def _changed_time(self, folder: bytes) -> None:
         node = self.out.tree[folder]
@@ -264,21 +293,34 @@ class _Copy:
         node = self._owned(node, source, there if is_same_kind else None)
         if request.on("no_owners"):
             user = request.user or 0
-            owners: set[int] = {user, there.uid} if there is not None and is_same_kind else {user}
-            node = node.but(unjudged=node.unjudged | {"capability"}, owners=frozenset(owners))
+            owners = frozenset({user, there.uid} if there is not None and is_same_kind else {user})
+            if source.kind == "file":
+                owners = self.owners.setdefault(labels[path], owners)
+            node = node.but(unjudged=node.unjudged | {"capability"}, owners=owners)
             if request.link_to is not None:
                 node = node.but(owners=frozenset())
         if request.on("no_xattrs"):
             few = there.xattrs if there is not None and is_same_kind else {}
-            node = node.but(
-                xattrs=few, unjudged=node.unjudged | {"xattrs", "few_xattrs" if request.link_to is None else "xattrs"}
-            )
+            if source.kind == "file":
+                few = self.few.setdefault(labels[path], few)
+            free = {"xattrs", "few_xattrs" if request.link_to is None else "xattrs"}
             if there is not None and is_same_kind and source.kind == "folder":
-                node = node.but(xattrs=there.xattrs, unjudged=node.unjudged - {"xattrs"})
+                free = set()
+            if self._inherits_acl(path):
+                free.add("inherited_acl")
+            # chmod(2) sets the entries of the ACL that stand for bits of the mode.
+            node = node.but(xattrs=few, unjudged=node.unjudged | free | {"acl_by_mode"})
         if source.kind != "folder" and there is not None and there.kind == "folder":
             self._remove_below(path)
         out.tree[path] = node
         self._changed(parent(path))
+
+    def _inherits_acl(self, path: bytes) -> bool:
+        """A folder above has an ACL for what is made in it."""
+        while path := parent(path):
+            if path in self.before and DEFAULT_ACL in self.before[path].xattrs:
+                return True
+        return False
 
     def _remove_below(self, path: bytes) -> None:
         for lower in below(self.out.tree, path):
@@ -307,7 +349,13 @@ class _Copy:
         fields = ("mode", "xattrs") + (() if self.request.on("no_owners") else ("uid", "gid"))
         if self.request.on("no_xattrs"):
             fields = tuple(name for name in fields if name != "xattrs")
-        if any(getattr(older, name) != getattr(source, name) for name in fields):
+        wanted = source
+        if self.request.on("no_owners"):
+            # A capability goes with the owner, as set-user-ID does: a link must not bring them.
+            wanted = source.but(xattrs={key: value for key, value in source.xattrs.items() if key != CAPABILITY})
+            if (older.uid, older.gid) != (source.uid, source.gid):
+                wanted = wanted.but(mode=source.mode & ~SET_ID)
+        if any(getattr(older, name) != getattr(wanted, name) for name in fields):
             # Its content may be taken from there: that is what size and time promise.
             return node.but(unjudged=node.unjudged | {"content"} if older.content != source.content else node.unjudged)
         if older.content != source.content:
@@ -336,6 +384,23 @@ class _Copy:
         for path, source in out.entries.items():
             if source.kind == "file" and source.inode in blocked and path not in out.faults:
                 out.choices[path] = [out.tree.get(path), self.before.get(path)]
+
+    def _links_to(self, stopped: list[bytes]) -> list[bytes]:
+        """Return the links to first names that a folder is in the way of: they are not made, as those are not."""
+        firsts: dict[tuple[object, ...], bytes] = {}
+        links = []
+        for path, source in self.out.entries.items():
+            if source.kind == "file" and firsts.setdefault(source.inode, path) in stopped and path not in stopped:
+                links.append(path)
+        return links
+
+    def _stays(self, path: bytes) -> None:
+        """Nothing is made at a path."""
+        node = self.before.get(path)
+        if node is None:
+            self.out.tree.pop(path, None)
+        else:
+            self.out.tree[path] = node
 
     def _links_across_mounts(self) -> None:
         """Names of one file cannot be on two mounts: they may be copied apart, or refused."""
@@ -377,6 +442,7 @@ class _Copy:
             for path in doomed:
                 node = self.out.tree[path]
                 self.out.choices[path] = [node.but(unjudged=node.unjudged | FREE_TIME), None]
+                self._changed(parent(path))
             return []
         for path in in_the_way:
             doomed += [*below(self.before, path), path]

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import tempfile
 from collections import Counter as Counts
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ from tests.copy.model.changes import Step
 from tests.copy.model.command import Result
 from tests.copy.model.draw import Draw
 from tests.copy.model.durability import Durability
-from tests.copy.model.predict import STATE, Prediction, predict
+from tests.copy.model.predict import CAPABILITY, STATE, Prediction, predict
 from tests.copy.model.request import Request
 from tests.copy.model.tracer import Counter, Damage, Interruption, Observer, Traced
 from tests.copy.model.walk import Tree, below, walk
@@ -73,6 +74,8 @@ class World:
         """A change that size and time do not show was made: hashes of an earlier content are right."""
         self.is_disturbed = False
         """The copy that is judged was killed or failed before, and may have removed something then."""
+        self.unfinished: set[str] = set()
+        """States of copies that were killed and not run again."""
         for area in AREAS:
             os.makedirs(self.root + b"/" + area)
         self.state = Path(tempfile.mkdtemp(prefix="state-", dir=machine.state))
@@ -166,6 +169,9 @@ class World:
         if os.path.islink(self.root + b"/" + request.destination):
             # The destination as the user wrote it may lead over links, and so anywhere.
             return
+        if os.path.exists(to := self.root + b"/" + request.destination) and stat.S_ISBLK(os.stat(to).st_mode):
+            # A copy would write to the device.
+            return
         self.machine.counts["copies"] += 1
         before = walk(self.root)
         mounts = frozenset(self.mounts)
@@ -193,6 +199,7 @@ class World:
                 if self.user is not None:
                     self.give(self.user)
                 if any(not os.path.lexists(self.root + b"/" + source) for source in request.sources):
+                    self.unfinished |= self.states()
                     return
                 before = self.without_parts(walk(self.root), scope)
                 prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
@@ -365,7 +372,8 @@ class World:
         self.machine.counts[f"exit code {result.code}"] += 1
         self.check_receipt(request, prediction, result, file)
         self.check_state()
-        self.check_rsync(request, prediction, after)
+        if result.code == 0:
+            self.check_rsync(request, prediction, after)
 
     # A second copy at once.
 
@@ -457,6 +465,9 @@ class World:
         if not files or self.machine.counts["by number"] % 12:
             return
         path = self.root + b"/" + files[len(self.steps) % len(files)]
+        if CAPABILITY in os.listxattr(path):
+            # A write takes it away.
+            return
         found = os.lstat(path)
         handle = os.open(path, os.O_RDWR)
         try:
@@ -474,11 +485,14 @@ class World:
                 [f"elephan copy verify agrees with a changed byte in {judge.shown(path)}: {result.output.strip()}"]
             )
 
+    def states(self) -> set[str]:
+        """Return the names of the files of unfinished copies."""
+        return {path.name for path in (self.state / "elephan" / "unfinished").glob("*")}
+
     def check_state(self) -> None:
-        """Nothing is left with the user but receipts, manifests and journals."""
-        folder = self.state / "elephan"
-        left = [path.name for path in (folder / "unfinished").glob("*")]
-        left += [path.name for path in (folder / "receipts").glob(".*")]
+        """Nothing is left with the user but receipts, manifests and journals, and copies that were not run again."""
+        left = sorted(self.states() - self.unfinished)
+        left += [path.name for path in (self.state / "elephan" / "receipts").glob(".*")]
         if left:
             self.fail([f"left in the user's state: {left}"])
 
