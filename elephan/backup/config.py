@@ -240,8 +240,8 @@ class JobTable(Table):
     one_file_system: bool = setting(False, examples=[True])
     """Other file systems below a source are left out."""
     may_be_empty: bool = setting(False, examples=[True])
-    """A source may have become empty, or be a mount point no more. Otherwise such a run fails: a disk may not be
-    mounted, and a mirror would empty its destination."""
+    """A source may have become empty, or it or a folder below it may have lost its mounted file system. Otherwise such
+    a run fails: a disk may not be mounted, and a mirror would empty its destination."""
     max_removals: Annotated[int, Whole(0, 2**63 - 1)] | None = setting(None, examples=[1000])
     """Most entries that a run of a mirror removes. When absent: as many as its sources have."""
 

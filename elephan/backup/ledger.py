@@ -102,16 +102,16 @@ class Ledger:
             self._write("backup_job", {**row, "forecast": json.dumps(forecast), "changed": time.time_ns()})
 
     def runs(self, name: str, limit: int = 50) -> list[dict[str, Any]]:
-        """Return the runs of a job, newest first."""
+        """Return the runs of a job, newest first: in the order in which they began, whatever the clock was then."""
         return self._read(
-            "backup_run", f"where job_id = :job order by begun desc, id limit {int(limit)}",
+            "backup_run", f"where job_id = :job order by sequence desc, id limit {int(limit)}",
             job=job_id(self.backup, name),
         )  # fmt: skip
 
     def open_run(self, name: str) -> dict[str, Any] | None:
         """Return the run of a job that goes on, restores apart."""
         found = self._read(
-            "backup_run", "where job_id = :job and ended is null and kind <> 'restore' order by begun desc",
+            "backup_run", "where job_id = :job and ended is null and kind <> 'restore' order by sequence desc",
             job=job_id(self.backup, name),
         )  # fmt: skip
         return found[0] if found else None
@@ -139,6 +139,7 @@ class Ledger:
         """Write a run that begins now; return its row."""
         begun = time.time()
         job = job_id(self.backup, name)
+        newest = self._read("backup_run", "where job_id = :job order by sequence desc limit 1", job=job)
         row: dict[str, Any] = {
             "id": id_of("run", job, begun, time.time_ns()),
             "job_id": job,
@@ -146,6 +147,8 @@ class Ledger:
             "version": version,
             "due": due_s,
             "missed": missed,
+            # A number of the clock and not a count: another file's runs of this job may be on the server.
+            "sequence": max(time.time_ns(), newest[0]["sequence"] + 1 if newest else 0),
             "begun": begun,
             "state": "running",
             "attempts": 0,

@@ -79,7 +79,7 @@ class BackupReader(StoreReader):
         # A date in the future is of a clock that was ahead, and says nothing about the age of data.
         past = "begun <= :latest and kind <> 'restore'"
         complete = self._newest(row["id"], f"{past} and state in ('done', 'attributes')", latest=now + AHEAD_S)
-        newest = self._newest(row["id"], f"{past} and state in ('done', 'attributes', 'faults')", latest=now + AHEAD_S)
+        newest = self._newest(row["id"], "kind <> 'restore' and state in ('done', 'attributes', 'faults')")
         has_faults = newest is not None and newest["state"] == "faults"
         faults = _faults(newest) if newest is not None and has_faults else None
         state: State = "good" if complete is not None else "new"
@@ -102,7 +102,7 @@ class BackupReader(StoreReader):
         )  # fmt: skip
 
     def _newest(self, job: int, condition: str, **values: Any) -> Row | None:
-        order = "order by begun desc limit 1"
+        order = "order by sequence desc limit 1"
         found = self._rows("backup_run", f"where job_id = :job and {condition} {order}", job=job, **values)
         return found[0] if found else None
 
@@ -111,7 +111,7 @@ class BackupReader(StoreReader):
         which = "" if job is None else "where job_id = :job "
         values = {} if job is None else {"job": job}
         return self._rows(
-            "backup_run", f"{which}order by begun desc, id limit {int(limit)} offset {int(first)}", **values
+            "backup_run", f"{which}order by sequence desc, id limit {int(limit)} offset {int(first)}", **values
         )
 
     def attempts(self, run: int) -> list[Row]:
@@ -147,9 +147,10 @@ def _faults(row: Row) -> dict[str, Any]:
 def _at_risk_s(complete: Row | None, faults: dict[str, Any] | None, now: float) -> float | None:
     """Return the age of the oldest data that stands for an entry, s."""
     since_s = None if complete is None else complete["begun"]
-    if faults is not None and not faults.get("missing") and not faults.get("failed") and faults.get("since_s"):
-        # All that was not copied is there, of that time.
-        since_s = faults["since_s"]
+    if faults is not None and not faults.get("missing") and not faults.get("failed"):
+        # All that was not copied is there, of that time; a time in the future says nothing.
+        older_s = faults.get("since_s")
+        since_s = older_s if older_s and older_s <= now + AHEAD_S else since_s
     return None if since_s is None else max(0.0, now - since_s)
 
 

@@ -109,6 +109,13 @@ def newest_ended(versions: Sequence[Version], at_s: float | None = None) -> Vers
     return _newest([one for one in versions if one.has_ended], at_s)
 
 
+def since_complete(versions: Sequence[Version]) -> list[Version]:
+    """Return the versions that have ended, newest first, down to the newest complete one."""
+    newest = newest_complete(versions)
+    ended = [one for one in versions if one.has_ended and (newest is None or one.name >= newest.name)]
+    return sorted(ended, key=lambda one: one.name, reverse=True)
+
+
 def _newest(versions: Sequence[Version], at_s: float | None) -> Version | None:
     fit = [one for one in versions if at_s is None or one.began_s <= at_s]
     return max(fit, key=lambda one: one.name, default=None)

@@ -20,9 +20,9 @@ from elephan.backup.ages import AHEAD_S, Ages, Moment, longest_gap_s
 from elephan.backup.forecasts import CopyForecast, by_history, judged, simulated, usual_change
 from elephan.backup.ledger import Ledger
 from elephan.backup.locks import Runs, locked
-from elephan.backup.outcome import COPIED, faults_text, is_lost, state_of, summary
+from elephan.backup.outcome import COPIED, WHOLE, faults_text, is_lost, state_of, summary
 from elephan.backup.owner import Owner, owner_of
-from elephan.backup.retention import Version, new_name, newest_ended, time_of, to_remove
+from elephan.backup.retention import Version, new_name, newest_ended, since_complete, time_of, to_remove
 from elephan.backup.sources import SourceCheck
 from elephan.backup.spec import JobSpec, Spec
 from elephan.backup.texts import age
@@ -235,8 +235,7 @@ class Runner:
         owner = self.owner
         with versions.opened(self.place, owner) as there:
             found = there.look()
-            newest = newest_ended(found.own)
-            check.against(None if newest is None else newest.facts, None if newest is None else newest.name)
+            check.against([(one.name, one.facts) for one in since_complete(found.own)])
             ended = {one.name for one in found.own if one.has_ended}
             if self.row["version"] is None or self.row["version"] in ended:
                 # An attempt was killed after its version had ended: that version stays, and the run makes another one.
@@ -258,7 +257,7 @@ class Runner:
         if self.row["forecast"] is None:
             self._forecast(older is None or self.job.kind == "full", rate_bps)
         outcome = copy(request_of(self.job, self.sources, destination, options, rate_bps), self._watch, wait)
-        self._complete(outcome, {**told, "sources": check.facts()}, found.own)
+        self._complete(outcome, {**told, "sources": check.facts(outcome.receipt["mounts"])}, found.own)
         return outcome
 
     def _complete(self, outcome: CopyOutcome, facts: dict[str, Any], older: Sequence[Version]) -> None:
@@ -277,8 +276,12 @@ class Runner:
         earlier = [row for row in self.ledger.runs(self.job.name) if row["kind"] != "restore" and row["ended"]]
         earlier = [row for row in earlier if row["state"] in COPIED]
         check = SourceCheck(self.job, self.sources)
-        receipt = json.loads(earlier[0]["receipt"] or "{}") if earlier else {}
-        check.against(receipt.get("backup"), None)
+        receipts = []
+        for row in earlier:
+            receipts.append(json.loads(row["receipt"] or "{}").get("backup") or {})
+            if row["state"] in WHOLE:
+                break
+        check.against([("the run before" if one is receipts[0] else "an earlier run", one) for one in receipts])
         try:
             found = versions.look(self.place)
         except InputError:
@@ -296,7 +299,7 @@ class Runner:
         if self.job.max_removals is not None:
             options["max_removals"] = self.job.max_removals
         outcome = copy(request_of(self.job, self.sources, self.place, options, rate_bps), self._watch, wait)
-        self._summary = {"sources": check.facts()}
+        self._summary = {"sources": check.facts(outcome.receipt["mounts"])}
         return outcome
 
     def _note_clock(self, version: str, now: Moment) -> None:

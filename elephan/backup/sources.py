@@ -11,6 +11,16 @@ from elephan.copy.api import Place
 from elephan.errors import InputError
 
 REMEDY = "mount the disk, or set may_be_empty = true"
+LOST = {
+    "empty": "is empty now",
+    "unmounted": "nothing is mounted there now",
+    "gone": "is gone now, as is the folder above it",
+}
+"""States of an earlier mount point in which its content would be missing from a copy."""
+
+Earlier = tuple[str, Mapping[str, Any]]
+"""An earlier run in words, and its `sources` as `SourceCheck.facts` returned them; of versions also the number of
+`files`."""
 
 
 class SourceCheck:
@@ -18,21 +28,27 @@ class SourceCheck:
 
     def __init__(self, job: JobSpec, sources: Sequence[Place]) -> None:
         """Look. Raises `CopyFailed` where the host cannot be asked."""
-        self._job = job
+        self._job, self._places = job, sources
         self._found = list(zip(job.sources, versions.look_at(sources), strict=True))
 
-    def facts(self) -> list[dict[str, Any]]:
-        """Return what later runs are compared with."""
+    def facts(self, mounts: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """Return what later runs are compared with; `mounts` are those of the copy's receipt."""
         return [
-            {"source": text, "is_empty": found.is_empty, "is_mount": found.is_mount}
-            for text, found in self._found
+            {
+                "source": text,
+                "is_empty": found.is_empty,
+                "is_mount": found.is_mount,
+                "mounts": [one["path"] for one in mounts if one["source"] == number],
+            }
+            for number, (text, found) in enumerate(self._found)
             if found is not None and found.exists
         ]
 
-    def against(self, earlier: Mapping[str, Any] | None, version: str | None) -> None:
-        """Raise `InputError` where a source has become empty, or is a mount point no more, since an earlier run.
+    def against(self, earlier: Sequence[Earlier]) -> None:
+        """Raise `InputError` where a source has become empty, or a file system is not mounted, since an earlier run.
 
-        `earlier` has its `sources`, as `facts` returned them, and of versions the number of `files`.
+        `earlier`: the newest run, then older ones as far as newer ones could not copy all. A run that could not list a
+        folder reports no mount points below it.
         """
         if self._job.may_be_empty or not self._found:
             return
@@ -41,10 +57,10 @@ class SourceCheck:
                 f"{', '.join(self._job.sources)}: empty, and a mirror would remove all of {self._job.destination}: "
                 f"{REMEDY}"
             )
-        if earlier is None:
+        if not earlier:
             return
-        before = {one["source"]: one for one in earlier.get("sources") or []}
-        of = "the run before" if version is None else version
+        of, facts = earlier[0]
+        before = {one["source"]: one for one in facts.get("sources") or []}
         for now in self.facts():
             then = before.get(now["source"])
             if then is None:
@@ -53,9 +69,33 @@ class SourceCheck:
                 raise InputError(f"{now['source']}: empty, and it was not for {of}: {REMEDY}")
             if then["is_mount"] and not now["is_mount"]:
                 raise InputError(f"{now['source']}: nothing is mounted there, as was for {of}: {REMEDY}")
-        if not before and self._is_all_empty() and earlier.get("files"):
+        if not before and self._is_all_empty() and facts.get("files"):
             # A version of an earlier release.
             raise InputError(f"{', '.join(self._job.sources)}: empty, and {of} is not: {REMEDY}")
+        self._check_mounts(earlier)
+
+    def _check_mounts(self, earlier: Sequence[Earlier]) -> None:
+        """Compare mount points below the sources: without its file system, such a folder is empty and no error."""
+        runs: dict[str, dict[str, str]] = {}
+        for of, facts in earlier:
+            for one in facts.get("sources") or []:
+                for path in one.get("mounts") or []:
+                    runs.setdefault(one["source"], {}).setdefault(path, of)
+        if not runs:
+            return
+        paths = [sorted(runs.get(text, ())) for text in self._job.sources]
+        lost = []
+        for text, found in zip(self._job.sources, versions.look_at(self._places, paths), strict=True):
+            states = {} if found is None else found.mounts
+            removed = tuple(f"{path}/" for path, state in states.items() if state == "removed")
+            for path, state in states.items():
+                # Its user has removed a mount point whose folder is gone, and what was below that too.
+                if state in LOST and not path.startswith(removed):
+                    of = runs[text][path]
+                    lost.append(f"{text.rstrip('/')}/{path}: was a file system of its own in {of}, and {LOST[state]}")
+        if lost:
+            more = f" ({len(lost) - 1} more)" if len(lost) > 1 else ""
+            raise InputError(f"{lost[0]}{more}: {REMEDY}")
 
     def _is_all_empty(self) -> bool:
         return all(found is not None and found.exists and found.is_empty for _, found in self._found)

@@ -14,8 +14,8 @@ from elephan.store.sql import Execute, id_of
 
 JOB = ("id", "backup", "name", "settings", "created", "state", "next_due", "forecast", "changed")
 RUN = (
-    "id", "job_id", "kind", "version", "due", "missed", "begun", "ended", "state", "attempts", "files", "bytes",
-    "sent_bytes", "seconds", "removed", "text", "progress", "receipt", "forecast", "changed",
+    "id", "job_id", "kind", "version", "due", "missed", "sequence", "begun", "ended", "state", "attempts", "files",
+    "bytes", "sent_bytes", "seconds", "removed", "text", "progress", "receipt", "forecast", "changed",
 )  # fmt: skip
 ATTEMPT = ("id", "run_id", "number", "begun", "ended", "outcome", "sent_bytes", "text")
 COLUMNS = {"backup_job": JOB, "backup_run": RUN, "backup_attempt": ATTEMPT}

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from elephan.backup.owner import Owner
@@ -47,6 +47,8 @@ class Found:
     free_bytes: int | None
     is_mount: bool = False
     """True if a file system is mounted there."""
+    mounts: dict[str, str] = field(default_factory=dict)
+    """State of earlier mount points, by path: "mounted", "empty", "unmounted", "removed", "gone" or "unknown"."""
 
     @property
     def own(self) -> tuple[Version, ...]:
@@ -63,16 +65,16 @@ class Versions:
         self._agent = agent
         self._owner = owner
 
-    def look(self, names: Sequence[str] = (), listed: str | None = None) -> Found:
-        """Return what is there; of the version `listed` also the entries that it lacks.
+    def look(self, names: Sequence[str] = (), listed: str | None = None, mounts: Sequence[str] = ()) -> Found:
+        """Return what is there; of the version `listed` also the entries that it lacks, and the states of `mounts`.
 
         Raises `InputError`, and `CopyFailed` where the host cannot be asked.
         """
-        told = self._asked({"do": "look", "names": list(names), "list": listed})
+        told = self._asked({"do": "look", "names": list(names), "list": listed, "mounts": list(mounts)})
         versions = tuple(_version(one) for one in told["versions"])
         return Found(
             told["path"], told["exists"], told["is_empty"], versions, told["latest"], told["kinds"],
-            told.get("free_bytes"), bool(told.get("is_mount")),
+            told.get("free_bytes"), bool(told.get("is_mount")), told["mounts"],
         )  # fmt: skip
 
     def begin(self, version: str, facts: dict[str, Any]) -> str:
@@ -157,18 +159,19 @@ def opened(place: Place, owner: Owner | None = None) -> Iterator[Versions]:
         yield Versions(place, agent, owner)
 
 
-def look_at(places: Sequence[Place]) -> list[Found | None]:
+def look_at(places: Sequence[Place], mounts: Sequence[Sequence[str]] = ()) -> list[Found | None]:
     """Return what is at folders of one host; None for what is no folder, or cannot be listed: a copy tells why.
 
+    `mounts`: earlier mount points below each of the folders.
     Raises `CopyFailed` where the host cannot be asked, `InputError` where it is not known.
     """
     if not places:
         return []
     found: list[Found | None] = []
     with opened(places[0]) as there:
-        for place in places:
+        for place, paths in zip(places, mounts or [()] * len(places), strict=True):
             try:
-                found.append(Versions(place, there._agent).look())
+                found.append(Versions(place, there._agent).look(mounts=paths))
             except InputError:
                 found.append(None)
             except CopyFailed as error:

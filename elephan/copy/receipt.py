@@ -69,6 +69,7 @@ def made(
         "reused_bytes": max(0, receive["bytes"] - sent),
         "removed": receive["removed"],
         "removals": receive["removals"],
+        "mounts": send.get("mounts", []),
         "began": attempts[0]["began"],
         "ended": now(),
         "seconds": seconds,

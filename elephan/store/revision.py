@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """All in `migrations/versions`, oldest first; a test holds the newest against Alembic's own."""
 
 HEAD = REVISIONS[-1]
 """Revision of a store that this elephan writes."""
 
-ADDED = {"0002": {"run": {"sha256"}}}
+ADDED = {"0002": {"run": {"sha256"}}, "0006": {"backup_run": {"sequence"}}}
 """Columns that a revision added to those of the one before."""
 
 RENAMED = {"0003": {"run": {"ground": "backend"}}}

@@ -170,7 +170,7 @@ class BackupRunRow(Base):
     """A run of a job: a copy, in one attempt or more. Times are Unix s."""
 
     __tablename__ = "backup_run"
-    __table_args__ = (Index("backup_run_job", "job_id", "begun"), TEXT_OPTIONS)
+    __table_args__ = (Index("backup_run_order", "job_id", "sequence"), TEXT_OPTIONS)
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     job_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("backup_job.id", ondelete="CASCADE"))
@@ -182,7 +182,11 @@ class BackupRunRow(Base):
     """Null: somebody asked for it."""
     missed: Mapped[int] = mapped_column(Integer)
     """Due times before `due` that this run makes up for."""
+    sequence: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """Order of a job's runs: the Unix ns of its beginning, or more than that of the run before if the clock was set
+    back."""
     begun: Mapped[float] = mapped_column(Float(53))
+    """By the clock of then: for display, and for the age of data."""
     ended: Mapped[float | None] = mapped_column(Float(53))
     """Null: it goes on."""
     state: Mapped[str] = mapped_column(String(16))

@@ -15,6 +15,7 @@ from elephan.backup.retention import Version, name_of, to_remove
 from elephan.backup.spec import JobSpec, Keep, Schedule
 from tests.backup.conftest import Site
 from tests.backup.model import clock
+from tests.backup.test_faults import DENIED
 from tests.processes import quick, until
 
 DAY_S = 86_400
@@ -38,8 +39,8 @@ def shifted(tmp_path: Path) -> Callable[[int], dict[str, str]]:
 
 
 def command(site: Site, env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `elephan backup FILE` under a clock."""
-    line = [sys.executable, "-c", "from elephan.cli import main; main()", "backup", str(site.file), *words]
+    """Run `elephan backup FILE` under a clock, as a user whom modes bind."""
+    line = [*DENIED, sys.executable, "-c", "from elephan.cli import main; main()", "backup", str(site.file), *words]
     return subprocess.run(line, capture_output=True, text=True, env=env, check=False, timeout=120)
 
 
@@ -87,13 +88,39 @@ def test_a_job_runs_by_the_present_clock_after_a_jump(site: Site, shifted: Shift
         marker = site.destination / ".elephan-backup" / f"{site.versions()[-1].name}.json"
         until(lambda: '"state":"complete"' in marker.read_text(), 60)
         # The clock is set while the program waits for the next hour.
-        shifted(2 * 3600)
+        shifted(3 * 3600)
         until(lambda: len(site.versions()) == count + 2, 60)
     finally:
         process.terminate()
         _, said = process.communicate(timeout=60)
     assert "its newest run was due" in said and "ahead of the clock, which was set back" in said, said
-    assert "the clock was set forward by 2 h" in said, said
+    assert "the clock was set forward by 3 h" in said, said
+
+
+@pytest.mark.parametrize("kind", ["incremental", "mirror"])
+@pytest.mark.parametrize("ahead_s", [50, DAY_S])
+def test_the_newest_run_is_the_one_that_was_made_last_also_after_the_clock_was_set_back(
+    site: Site, shifted: Shifted, kind: str, ahead_s: int
+) -> None:
+    site.job(kind=kind)
+    assert command(site, shifted(ahead_s), "run", "records", "--once").returncode == 0
+    site.write("a.txt", "another").chmod(0)
+    assert command(site, shifted(0), "run", "records", "--once").returncode == 1
+    done = command(site, shifted(0), "status", "--json")
+    (view,) = json.loads(done.stdout)
+    assert done.returncode == 1 and view["state"] == "faults" and view["last"]["state"] == "faults", view
+    runs = json.loads(command(site, shifted(0), "status", "records", "--json").stdout)
+    assert [run["state"] for run in runs] == ["faults", "done"] and runs[0]["begun"] < runs[1]["begun"]
+    restored = command(site, shifted(0), "restore", "records", "--to", str(site.folder / "restored"))
+    assert restored.returncode == 1 and "a.txt: " in restored.stdout, restored.stdout + restored.stderr
+    # And the other way round: what a run had copied in the future is no fault of the newest one.
+    assert command(site, shifted(2 * ahead_s), "run", "records", "--once").returncode == 1
+    (site.source / "a.txt").chmod(0o644)
+    assert command(site, shifted(0), "run", "records", "--once").returncode == 0
+    done = command(site, shifted(0), "status", "--json")
+    (view,) = json.loads(done.stdout)
+    assert done.returncode == 0 and view["state"] == "good" and view["at_risk_s"] < 60, view
+    assert command(site, shifted(0), "restore", "records").returncode == 0
 
 
 def job(**values: object) -> JobSpec:

@@ -122,3 +122,29 @@ def test_a_daemon_that_is_killed_goes_on_between_hosts(hosts: testbed.Hosts, fil
     assert (version / "big").read_bytes() == (data / "big").read_bytes()
     (row,) = rows(file)
     assert json.loads(row["receipt"])["sent_bytes"] < 12_000_000
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_file_system_below_a_far_source_that_is_not_mounted_fails_the_run(
+    hosts: testbed.Hosts, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = here(capsys)
+    data, copies = hosts.left.home() / tmp_path.name / "data", hosts.right.home() / tmp_path.name / "copies"
+    disk = data / "sub" / "disk"
+    disk.mkdir(parents=True)
+    # The hosts have mounts of their own.
+    there = ["nsenter", f"--target={hosts.left.sshd.pid}", "--mount"]
+    subprocess.run([*there, "mount", "-t", "tmpfs", "none", disk], check=True)
+    try:
+        subprocess.run([*there, "sh", "-c", f"printf first > {disk}/a"], check=True)
+        done = run("backup", file, "run", "records", "--once")
+        assert done.returncode == 0, done.stderr
+    finally:
+        subprocess.run([*there, "umount", disk], check=True)
+    (version,) = copies.glob("version-*")
+    done = run("backup", file, "run", "records", "--once")
+    text = f"left:{disk}: was a file system of its own in {version.name}, and is empty now: mount the disk"
+    assert done.returncode == 1 and text in done.stderr, done.stderr
+    assert [path.read_text() for path in copies.glob("version-*/sub/disk/a")] == ["first"]
+    disk.rmdir()
+    assert run("backup", file, "run", "records", "--once").returncode == 0

@@ -8,7 +8,7 @@ use crate::quic_streams::Settling;
 use crate::receiver::Receiver;
 use crate::run_control::Control;
 use crate::sender::Sender;
-use crate::session::Session;
+use crate::session::{lock, Session};
 use crate::source::SourceTree;
 use copy::{hex, EndReport, EndSpec, Event, Role};
 use std::sync::atomic::Ordering::Relaxed;
@@ -73,6 +73,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
     }
     let counters = &session.counters;
     let (faults, faults_more) = session.faults();
+    let mounts = std::mem::take(&mut *lock(&session.mounts));
     Ok(EndReport {
         root: hex(&root),
         entries: counters.entries.load(Relaxed),
@@ -85,6 +86,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
         faults_more,
         removed: counters.removed.load(Relaxed),
         removals,
+        mounts,
         seconds: (path_net::monotonic_ns() - begin_ns) as f64 / 1e9,
         cpu_s: counters.cpu_ns.load(Relaxed) as f64 / 1e9,
         manifest,

@@ -2,7 +2,7 @@
 
 use crate::error::{CopyError, ErrorKind};
 use crate::transport::Handle;
-use copy::{EntryKind, Event, FaultKind, FileFault, Message};
+use copy::{EntryKind, Event, FaultKind, FileFault, Message, SourceMount};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -69,6 +69,8 @@ pub(crate) struct Session {
     events: Mutex<Sender<Event>>,
     pub counters: Counters,
     faults: Mutex<(Vec<FileFault>, u64)>,
+    /// Mount points below the sources, once the walk has ended.
+    pub mounts: Mutex<Vec<SourceMount>>,
 }
 
 #[derive(Default)]
@@ -94,6 +96,7 @@ impl Session {
             events: Mutex::new(events),
             counters: Counters::default(),
             faults: Mutex::new((vec![], 0)),
+            mounts: Mutex::default(),
         }
     }
 

@@ -312,3 +312,25 @@ fn a_folder_that_could_never_be_listed_keeps_no_older_version() {
     of("remove", &place, SECOND).unwrap();
     fs::remove_dir_all(place).unwrap();
 }
+
+#[test]
+fn a_folder_that_was_a_mount_point_is_told_by_its_state_and_lost_and_found_is_no_entry() {
+    let place = place("mounts");
+    for name in ["empty", "ext/lost+found", "filled/x", "a\\b"] {
+        fs::create_dir_all(place.join(name)).unwrap();
+    }
+    symlink("empty", place.join("link")).unwrap();
+    let look = |mounts: &[&str]| ask(json!({"do": "look", "destination": place, "mounts": mounts}));
+    let names = ["empty", "ext", "filled", "filled/none", "none/deep", "link", "link/deep", "a\\x5cb"];
+    let states = ["empty", "empty", "unmounted", "removed", "gone", "removed", "gone", "empty"];
+    let found = look(&names).unwrap();
+    for (name, state) in names.iter().zip(states) {
+        assert_eq!(found["mounts"][name], state, "{name}");
+    }
+    assert_eq!(look(&["../x"]).unwrap_err().kind, ErrorKind::Input);
+    let ext = ask(json!({"do": "look", "destination": place.join("ext")})).unwrap();
+    assert_eq!(ext["is_empty"], true);
+    let root = ask(json!({"do": "look", "destination": "/", "mounts": ["proc"]})).unwrap();
+    assert_eq!(root["mounts"]["proc"], "mounted");
+    fs::remove_dir_all(&place).unwrap();
+}

@@ -32,7 +32,7 @@ pub use manifest::{hex, manifest_row, unhex, Manifest};
 pub use message::{Message, Outcome, Want, WantChunks, ENTRIES_MAX, HASHES_MAX, MESSAGE_MAX, PROTOCOL};
 pub use names::{check_path, parse_shown_path, show_bytes, show_path, NAME_BYTES, PATH_BYTES};
 pub use plan::{ChunkHashes, Plan, CHUNK_MAX, FILE_MAX};
-pub use report::{EndReport, FaultKind, FileFault};
+pub use report::{EndReport, FaultKind, FileFault, SourceMount};
 pub use shape::SourcesShape;
 pub use spec::{CopyOptions, DeltaMode, EndSpec, Role, Side, Steering, TlsSpec, TransportSpec};
 pub use tree::{file_hash, ChunkHash, ChunkHasher};

@@ -28,12 +28,24 @@ pub struct EndReport {
     /// Their paths, the first 10,000, as [`crate::show_path`] has them.
     #[serde(default)]
     pub removals: Vec<String>,
+    /// File systems that are mounted below the sources and were walked; the sender alone reports them.
+    #[serde(default)]
+    pub mounts: Vec<SourceMount>,
     /// Time of this attempt, s.
     pub seconds: f64,
     /// CPU time of this end's threads, s.
     pub cpu_s: f64,
     /// Rows "path\tsize\thash" are in this file of the end's host (sorted by path): what `copy verify` checks.
     pub manifest: String,
+}
+
+/// A mount point below a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceMount {
+    /// Index of the source in [`crate::EndSpec::sources`].
+    pub source: usize,
+    /// Path below the source, as [`crate::show_path`] has it.
+    pub path: String,
 }
 
 /// An entry that is not copied.

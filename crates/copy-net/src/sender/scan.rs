@@ -34,6 +34,7 @@ impl Sender<'_> {
             tree.take_notes().into_iter().for_each(|text| self.session.event(Event::Note { text }));
             let Some(found) = found else {
                 self.announce(&mut batch);
+                *lock(&self.session.mounts) = tree.mounts().to_vec();
                 lock(&self.state).end = Some(count);
                 self.session.say(&Message::End { entries: count, complete: is_complete });
                 self.scanned(true);

@@ -2,12 +2,13 @@
 
 use super::file::SourceFiles;
 use super::metadata::{self, Wanted};
+use super::mounts::{is_mount_root, Mounts};
 use super::origin::Origin;
 use crate::beneath::Beneath;
 use crate::error::{CopyError, ErrorKind};
 use crate::exclude::Exclude;
 use crate::names::{fault, words, STATE_NAME};
-use copy::{CopyOptions, Entry, EntryKind, FaultKind, FileFault, SourcesShape};
+use copy::{CopyOptions, Entry, EntryKind, FaultKind, FileFault, SourceMount, SourcesShape};
 use rustix::fs::{statat, AtFlags, FileType, RawDir, Stat};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,7 @@ pub struct SourceTree {
     content_left_out: bool,
     /// See [`SourceTree::take_notes`].
     notes: Vec<String>,
+    mounts: Mounts,
 }
 
 /// First name of a file that has several.
@@ -64,6 +66,7 @@ struct FirstName {
 struct Frame {
     folder: Option<OwnedFd>,
     names: std::vec::IntoIter<Vec<u8>>,
+    device: u64,
 }
 
 impl SourceTree {
@@ -95,6 +98,7 @@ impl SourceTree {
             state: None,
             content_left_out: false,
             notes: vec![],
+            mounts: Mounts::default(),
         })
     }
 
@@ -125,6 +129,11 @@ impl SourceTree {
     /// Names that are left out and no fault, each in one line, since the last call: states of unfinished copies.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// The mount points below the sources whose content was walked, so far.
+    pub fn mounts(&self) -> &[SourceMount] {
+        self.mounts.list()
     }
 
     /// The files of this walk, to be shared by the threads of the streams.
@@ -236,15 +245,20 @@ impl SourceTree {
         let mut names = vec![];
         let mut folder = None;
         let device = self.files.device_of(self.origin);
+        let mut is_mount = self.frames.last().is_some_and(|above| above.device != stat.st_dev);
         if self.one_file_system && stat.st_dev != device {
+            is_mount = false;
             self.content_left_out = true;
         } else {
             match root.listed(below) {
                 Ok(fd) if self.is_destination(&fd) => {
                     let reason = "it is the destination of this copy: its content is left out";
                     self.pending = Some(fault(&self.path, FaultKind::Unreadable, reason));
+                    is_mount = false;
                 }
                 Ok(fd) => {
+                    // A bind mount may have the device of the folder above.
+                    is_mount = is_mount || (!self.frames.is_empty() && is_mount_root(&fd));
                     match list(&fd, &mut names) {
                         Ok(has_state) if has_state && self.notes.len() < NOTES_MAX => {
                             let path = copy::show_path(&[self.path.as_slice(), &[STATE_NAME.into()]].concat());
@@ -261,11 +275,14 @@ impl SourceTree {
                 }
             }
         }
+        if is_mount {
+            self.notes.extend(self.mounts.add(self.origin, below));
+        }
         if self.frames.len() >= OPEN_MAX {
             let above = self.frames.len() - OPEN_MAX;
             self.frames[above].folder = None;
         }
-        self.frames.push(Frame { folder, names: names.into_iter() });
+        self.frames.push(Frame { folder, names: names.into_iter(), device: stat.st_dev });
     }
 
     fn is_destination(&self, folder: &OwnedFd) -> bool {

@@ -8,17 +8,16 @@
 mod carried;
 mod carry;
 mod marker;
+mod mounts;
 mod place;
 mod remove;
 
 use crate::error::CopyError;
+use crate::source::is_mount_root;
 use carried::Carried;
 use marker::{Marker, Owner, State};
 use place::{input, named, refused, refused_io, Place, LATEST, MARKERS};
-use rustix::fs::{
-    mkdirat, renameat, statat, statvfs, statx, symlinkat, unlinkat, AtFlags, Dir, FileType, Mode, StatxAttributes,
-    StatxFlags, CWD,
-};
+use rustix::fs::{mkdirat, renameat, statat, statvfs, symlinkat, unlinkat, AtFlags, FileType, Mode, CWD};
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -38,6 +37,9 @@ pub enum VersionsRequest {
         /// Paths below it, each of which the answer gives the kind of.
         #[serde(default)]
         names: Vec<String>,
+        /// Earlier mount points below it, as [`copy::show_path`] has them, each of which the answer gives the state of.
+        #[serde(default)]
+        mounts: Vec<String>,
         /// Version whose entries that could not be copied are listed; of the others they are counted.
         #[serde(default)]
         list: Option<String>,
@@ -113,8 +115,8 @@ impl VersionsRequest {
     /// The request is wrong; a version may not be removed; this host refuses something; it was stopped.
     pub fn execute(&self, stop: &AtomicBool) -> Result<Value, CopyError> {
         match self {
-            VersionsRequest::Look { destination, names, list, owner } => {
-                look(destination, names, list.as_deref(), owner.as_ref())
+            VersionsRequest::Look { destination, names, mounts, list, owner } => {
+                look(destination, names, mounts, list.as_deref(), owner.as_ref())
             }
             VersionsRequest::Begin { destination, version, facts, owner } => {
                 begin(destination, named(version)?, facts, owner.as_ref())
@@ -133,12 +135,18 @@ impl VersionsRequest {
     }
 }
 
-fn look(destination: &str, names: &[String], list: Option<&str>, owner: Option<&Owner>) -> Result<Value, CopyError> {
+fn look(
+    destination: &str,
+    names: &[String],
+    mounts: &[String],
+    list: Option<&str>,
+    owner: Option<&Owner>,
+) -> Result<Value, CopyError> {
     let Some(place) = Place::open(destination)? else {
         let path = std::path::absolute(destination).map_err(refused_io(Path::new(destination)))?;
         return Ok(json!({
             "path": path, "exists": false, "is_empty": true, "versions": [], "latest": null, "kinds": {},
-            "is_mount": false,
+            "is_mount": false, "mounts": {},
         }));
     };
     let markers = place.markers()?.map(|markers| markers.all()).transpose()?.unwrap_or_default();
@@ -163,30 +171,15 @@ fn look(destination: &str, names: &[String], list: Option<&str>, owner: Option<&
         }
         kinds.insert(name, kind_of(&place, name)?);
     }
-    let is_empty = is_empty(&place)?;
+    let mounts = mounts::states(&place, mounts)?;
+    let is_empty = mounts::is_empty(&place.folder).map_err(refused(&place.path))?;
     let free = statvfs(&place.path).map(|found| found.f_bavail * found.f_frsize).map_err(refused(&place.path))?;
     let latest = place.latest();
     let path = &place.path;
     Ok(json!({
         "path": path, "exists": true, "is_empty": is_empty, "versions": versions, "latest": latest,
-        "kinds": kinds, "free_bytes": free, "is_mount": is_mount(&place),
+        "kinds": kinds, "free_bytes": free, "is_mount": is_mount_root(&place.folder), "mounts": mounts,
     }))
-}
-
-/// True if a file system is mounted there.
-fn is_mount(place: &Place) -> bool {
-    statx(&place.folder, "", AtFlags::EMPTY_PATH, StatxFlags::empty())
-        .is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
-}
-
-fn is_empty(place: &Place) -> Result<bool, CopyError> {
-    for entry in Dir::read_from(&place.folder).map_err(refused(&place.path))? {
-        let entry = entry.map_err(refused(&place.path))?;
-        if entry.file_name() != c"." && entry.file_name() != c".." {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 fn kind_of(place: &Place, name: &str) -> Result<&'static str, CopyError> {
