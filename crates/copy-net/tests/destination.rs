@@ -281,7 +281,7 @@ fn a_part_is_found_again_and_the_lock_keeps_others_out() {
     drop((part, target));
     assert!(!folder.join("to/file").exists());
     let target = open(&folder.text("to"), SourcesShape::Tree).unwrap();
-    assert_eq!(target.part_size(&entry), Some(10));
+    assert_eq!(target.part_size(&entry), Some(5));
     let part = target.begin(8, &entry, Base::Resume).unwrap();
     assert!(part.resumed());
     part.write_at(5, b"56789").unwrap();

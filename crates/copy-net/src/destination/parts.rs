@@ -88,7 +88,7 @@ impl Destination {
         let file = new_part(&folder, &name)?;
         // After a reflink to another length: chunks beyond are written or become holes, `seal` sets the length.
         let cloned = base.as_ref().is_some_and(|base| rustix::fs::ioctl_ficlone(&file, base).is_ok());
-        if !cloned {
+        if !cloned && size_of(entry) > SHORT_BYTES {
             // XFS allocates ahead of a write that extends a file, also where holes are to be.
             rustix::fs::ftruncate(&file, size_of(entry))?;
         }
@@ -212,6 +212,9 @@ impl Destination {
         Ok(File::from(fd))
     }
 }
+
+/// Shorter files have no hole that is worth a system call more.
+const SHORT_BYTES: u64 = 64 * 1024;
 
 const PART: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 

@@ -280,6 +280,9 @@ impl Receiver<'_> {
     /// Makes it durable that earlier records of a file count no more, if there are any. False: the copy is over.
     pub(super) fn has_begun(&self, file: &ReceiveFile) -> bool {
         let begun = file.begun.load(Relaxed);
+        if begun == 0 {
+            return true;
+        }
         let mut commit = lock(&self.commit);
         while begun > commit.begun_durable {
             // A commit that has begun may still write records of the file's earlier part: they come first.
