@@ -24,6 +24,7 @@ from pathlib import Path
 from tests.backup.model import clock
 from tests.backup.model.machine import Machine, Step, drawn, replayed
 from tests.copy.model import command, places, tracer
+from tests.copy.model.search_parser import search_parser
 
 ROOT = Path(__file__).resolve().parents[3]
 FAILED = ROOT / "out" / "backup-model"
@@ -99,13 +100,7 @@ def search(chosen: argparse.Namespace, clock_file: Path | None) -> int:
 
 def main() -> int:
     """Search for a time, or repeat one sequence."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10, help="how long (default: 10)")
-    parser.add_argument("--first", type=int, metavar="N", help="the first seed (default: the time of day)")
-    parser.add_argument("--seed", type=int, metavar="N", help="only this one")
-    parser.add_argument("--sequences", type=int, metavar="N", help="so many sequences, whatever time they take")
-    parser.add_argument("--length", type=int, default=LENGTH, metavar="N", help=f"steps of each (default: {LENGTH})")
-    parser.add_argument("--steps", type=Path, metavar="FILE", help="the steps of a file, as a failure leaves it")
+    parser = search_parser(__doc__, LENGTH)
     parser.add_argument("--without", default="", metavar="NAMES", help="steps that are left out")
     parser.add_argument("--no-shrink", action="store_true", help="print failures as they are")
     parser.add_argument("--shrink-for", type=float, default=60, metavar="S", help="time to shrink a failure")

@@ -24,6 +24,7 @@ from pathlib import Path
 from tests.copy.model import command, places
 from tests.copy.model.changes import Step
 from tests.copy.model.draw import WITHOUT
+from tests.copy.model.search_parser import search_parser
 from tests.copy.model.sequence import STEPS, Failed, Machine, drawn, missing_judges, replayed
 from tests.copy.model.shrink import shrunk
 
@@ -54,13 +55,7 @@ def options() -> frozenset[str]:
 
 def main() -> int:
     """Search for a time, or repeat one sequence."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10, help="how long (default: 10)")
-    parser.add_argument("--first", type=int, metavar="N", help="the first seed (default: the time of day)")
-    parser.add_argument("--seed", type=int, metavar="N", help="only this one")
-    parser.add_argument("--sequences", type=int, metavar="N", help="so many sequences, whatever time they take")
-    parser.add_argument("--length", type=int, default=STEPS, metavar="N", help=f"steps of each (default: {STEPS})")
-    parser.add_argument("--steps", type=Path, metavar="FILE", help="the steps of a file, as a failure leaves it")
+    parser = search_parser(__doc__, STEPS)
     parser.add_argument("--fs", default="tmpfs", metavar="NAMES", help="tmpfs,ext4,xfs: in turn (default: tmpfs)")
     parser.add_argument("--plant", default="", metavar="NAMES", help="plant faults: length, sync, mount")
     parser.add_argument("--kinds", metavar="JSON", help=f"weights of what happens to a copy (default: {KINDS})")

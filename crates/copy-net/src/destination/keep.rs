@@ -41,7 +41,9 @@ impl Destination {
     /// Takes a file as that of one entry, with all of its hard links. False: another entry has it already, since
     /// the destination links names that the sources do not link.
     pub(super) fn adopt(&self, stat: &Stat) -> bool {
-        let mut adopted = self.adopted.lock().unwrap_or_else(PoisonError::into_inner);
-        stat.st_nlink == 1 || adopted.insert((stat.st_dev, stat.st_ino))
+        if stat.st_nlink == 1 {
+            return true;
+        }
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner).insert((stat.st_dev, stat.st_ino))
     }
 }
