@@ -12,6 +12,7 @@ from typing import Any
 
 from elephan import units
 from elephan.congestion_control import CongestionControl, Parameter, find
+from elephan.kernel import namespaces
 from elephan.kernel.names import kernel_name
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
 from elephan.scenario.flow import WINDOW_MAX
@@ -23,9 +24,12 @@ SEND_PER_WINDOW = 2
 """Send buffer for a window of one byte: the kernel tunes it to twice the congestion window, so that a program can write
 while a window is unacknowledged (tcp_sndbuf_expand in net/ipv4/tcp_input.c)."""
 
-READ = (4096, 131_072, 6_291_456)
+READ = (4096, 131_072, 33_554_432)
 WRITE = (4096, 16_384, 4_194_304)
-"""tcp_rmem and tcp_wmem as Linux has them (Documentation/networking/ip-sysctl.rst); nothing here is less."""
+"""tcp_rmem and tcp_wmem of Linux 6.16, the largest of any version (Documentation/networking/ip-sysctl.rst)."""
+CORE = 4_194_304
+"""net.core.rmem_max and wmem_max of Linux 6.18."""
+SYSCTLS = Path("/proc/sys/net")
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,19 @@ class Deployment:
     """The command that loads it at every boot."""
     default: str
     """The command that makes it the default of all connections."""
+    linux: str | None = None
+    """The running kernel's own module with the same behaviour: nothing needs to be loaded. `None`: there is none."""
 
     def lines(self) -> list[str]:
         """Return the commands, each with its effect."""
+        if self.linux is not None:
+            setting = f"net.ipv4.tcp_congestion_control={self.linux}"
+            return [
+                f"# This machine's kernel has {self.linux}: nothing to load, and a program chooses it (TCP_CONGESTION, "
+                "iperf3 -C).",
+                f"sysctl -w {setting}  # for every connection of the machine; in {SYSCTL_FILE} at every boot",
+                f"# On a machine without it: {self.enable} --default",
+            ]
         found = [
             (self.load, f"until the next boot; a program chooses {self.name} (TCP_CONGESTION, iperf3 -C)"),
             (self.default, "for every connection of the machine"),
@@ -64,12 +78,23 @@ def deployment_of(cc: CongestionControl, parameters: Mapping[str, int] | None = 
             words += ["--set", f"{key}={exact(declared[key], value)}"]
     given = shlex.join(words)
     name = kernel_name(cc.name)
+    changed = {key: value for key, value in (parameters or {}).items() if value != declared[key].default}
+    is_linux = cc.path is None and changed == cc.as_linux and cc.name in _available()
     return Deployment(
         name,
         f"elephan kernel load {given}",
         f"elephan kernel enable {given}",
         f"elephan kernel default {name} --host",
+        cc.name if is_linux else None,
     )
+
+
+def _available() -> list[str]:
+    """Return the running kernel's congestion controls; empty where there is no Linux."""
+    try:
+        return namespaces.available()
+    except OSError:
+        return []
 
 
 def _shown(path: str) -> str:
@@ -93,17 +118,31 @@ def of_flow(flow: Mapping[str, Any]) -> Deployment:
 
 
 def sysctls_for(window_bytes: int, mtu_bytes: int) -> dict[str, str]:
-    """Return the least values with which Linux offers, and fills, a window of so many bytes; for both ends."""
-    receive = max(READ[2], min(buffer_for(window_bytes, mtu_bytes), INT_MAX))
-    send = max(WRITE[2], min(SEND_PER_WINDOW * window_bytes, INT_MAX))
+    """Return the least values with which Linux offers, and fills, a window of so many bytes; for both ends.
+
+    None is below the default of any Linux version, or below the value of the running kernel.
+    """
+    read, write = _least("ipv4/tcp_rmem", READ), _least("ipv4/tcp_wmem", WRITE)
+    receive = max(read[2], min(buffer_for(window_bytes, mtu_bytes), INT_MAX))
+    send = max(write[2], min(SEND_PER_WINDOW * window_bytes, INT_MAX))
     return {
         # For programs that set their buffers themselves, which ends autotuning (socket(7)).
-        "net.core.rmem_max": str(receive),
-        "net.core.wmem_max": str(send),
-        "net.ipv4.tcp_rmem": f"{READ[0]} {READ[1]} {receive}",
-        "net.ipv4.tcp_wmem": f"{WRITE[0]} {WRITE[1]} {send}",
+        "net.core.rmem_max": str(max(receive, *_least("core/rmem_max", (CORE,)))),
+        "net.core.wmem_max": str(max(send, *_least("core/wmem_max", (CORE,)))),
+        "net.ipv4.tcp_rmem": f"{read[0]} {read[1]} {receive}",
+        "net.ipv4.tcp_wmem": f"{write[0]} {write[1]} {send}",
         "net.ipv4.tcp_window_scaling": "1",
     }
+
+
+def _least(name: str, known: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the larger of known defaults and the running kernel's values, number by number."""
+    try:
+        running = [int(number) for number in (SYSCTLS / name).read_text().split()]
+    except (OSError, ValueError):
+        # No Linux, or a network namespace that does not show it.
+        return known
+    return tuple(max(pair) for pair in zip(known, running, strict=True)) if len(running) == len(known) else known
 
 
 @dataclass(frozen=True)
@@ -130,7 +169,11 @@ class Needs:
         """Return what to write into a file of sysctl.d(5), and what that is for."""
         path = f"{units.rate(self.rate_bps)}, {units.duration(self.rtt_ns / 1e9)}"
         window = f"a window of {units.size(self.window_bytes)}"
-        found = [f"# {path}: the path holds {units.size(self.path_bytes)}; {window}. Keep what is larger already."]
+        found = [f"# {path}: the path holds {units.size(self.path_bytes)}; {window}."]
+        found.append(
+            "# No value is below the one of the machine that printed this, or the default of any Linux up to 6.18. On "
+            "another machine, leave out what is larger there."
+        )
         if self.window_bytes >= WINDOW_MAX:
             found.append("# No TCP has a larger one (RFC 7323): more than that takes several connections.")
         return found + [f"{name} = {value}" for name, value in self.sysctls.items()]
