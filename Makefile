@@ -65,6 +65,20 @@ model: dev ## copies drawn at random, each held against a model, killed or not; 
 	scripts/packages.sh test
 	$(BIN)/python -m tests.copy.model --minutes $(MINUTES) --fs tmpfs,ext4,xfs
 
+.PHONY: backup-model
+backup-model: dev ## jobs of backup drawn at random, each version held against a model; as root; MINUTES=10
+	$(BIN)/python -m tests.backup.model --minutes $(MINUTES)
+
+.PHONY: power-cut
+power-cut: dev ## power cuts of all that calls data durable, at every flush and 500 points between; as root; hours
+	scripts/packages.sh test
+	scripts/packages.sh power-cut
+	$(BIN)/python -m tests.power_cut
+
+.PHONY: nightly
+nightly: dev ## all searches by random seeds, power cuts, virtual machines, one after the other; as root; MINUTES=60
+	scripts/nightly.sh $(MINUTES)
+
 .PHONY: wheel
 wheel: $(VENV)/.stamp-tools setup ## manylinux wheels in out/wheel, for aarch64 too, and README's commands from them
 	CLANG="$(CLANG)" scripts/wheel.sh

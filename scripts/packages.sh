@@ -5,6 +5,7 @@
 #   packages.sh test    what some tests need beside that: each of them says so and is skipped where it is missing
 #   packages.sh peers   the other simulators, for `make bench` and `make fidelity`
 #   packages.sh netem   a virtual machine, for `make netem`
+#   packages.sh power-cut   a virtual machine with disks that lose their power, for `make power-cut`
 #   packages.sh modules a virtual machine with Linux's own congestion controls, for `make modules`
 #   packages.sh wheel   what builds the libraries that a wheel brings along, for `make wheel`
 #   packages.sh agent   what builds the libraries that the static agent has linked in, for `make agent`
@@ -24,13 +25,14 @@ case "${1:-}" in
            prometheus iputils-tracepath traceroute xfsprogs) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
+    power-cut) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio dmsetup xfsprogs gcc libc6-dev) ;;
     modules) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio bpftool clang-16 iproute2) ;;
     # They build libelf from sources, which a wheel has linked in (NOTICE).
     wheel) packages=(autoconf automake autopoint flex bison gawk) ;;
     agent) packages=(autoconf automake autopoint flex bison gawk file) ;;
     cross) packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static) ;;
     wasm)  packages=(clang-16) ;;
-    *) echo "usage: $0 build|test|peers|netem|modules|wheel|agent|wasm|cross" >&2; exit 2 ;;
+    *) echo "usage: $0 build|test|peers|netem|power-cut|modules|wheel|agent|wasm|cross" >&2; exit 2 ;;
 esac
 act=$1
 
