@@ -48,6 +48,11 @@ def size(value: float | None) -> str:
     return scaled(value, "B", DECIMAL)
 
 
+def exact_size(value: float | None) -> str:
+    """Return bytes to the last one, for values that a person sets elsewhere (an MTU, a sysctl): 1436 as "1436 B"."""
+    return NOTHING if value is None or not math.isfinite(value) else f"{value:.0f} B"
+
+
 def binary_size(value: int) -> str:
     """Return bytes with binary prefixes, as limits are set: 4194304 as "4 MiB"."""
     for power, prefix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
@@ -97,6 +102,8 @@ def of_quantity(quantity: str, value: float | None, otherwise: Callable[[float |
     """Return a value in the unit that ends its quantity's name, as `rtt_s` and `capacity_bps` do; `loss` is a part."""
     if quantity in ("loss", "line_loss"):
         return share(value)
+    if quantity == "path_mtu_bytes":
+        return exact_size(value)
     for ending, show in (("_bps", rate), ("_bytes", size), ("_s", duration)):
         if quantity.endswith(ending):
             return show(value)

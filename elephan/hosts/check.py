@@ -88,8 +88,8 @@ def _ways(told: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _limits(told: Mapping[str, Any]) -> str:
     limits = told.get("limits", {})
-    parts = [f"{name} {units.size(limits[name][2])}" for name in ("tcp_rmem", "tcp_wmem") if limits.get(name)]
-    parts += [f"{name} {units.size(limits[name])}" for name in ("rmem_max", "wmem_max") if limits.get(name)]
+    parts = [f"{name} {units.exact_size(limits[name][2])}" for name in ("tcp_rmem", "tcp_wmem") if limits.get(name)]
+    parts += [f"{name} {units.exact_size(limits[name])}" for name in ("rmem_max", "wmem_max") if limits.get(name)]
     return ", ".join(parts)
 
 

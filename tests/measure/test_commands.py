@@ -127,6 +127,9 @@ def test_estimators_are_commands_by_their_names(elephan: Elephan, reflector: str
     said = elephan("measure", "mtu", reflector, "--json")
     outcome = json.loads(said.stdout)
     assert outcome["test"] == "mtu" and outcome["cost"]["packets"] > 0
+    (found,) = (one["value"] for one in outcome["estimates"] if one["quantity"] == "path_mtu_bytes")
+    # To the last byte: an MTU of 1498 is another one than 1500.
+    assert f" {found:.0f} B" in elephan("measure", "mtu", reflector).stdout
     said = elephan("measure", "capacity", reflector, "--set", "speed=3")
     assert said.returncode == 2 and "speed" in said.stderr
     said = elephan("measure", "capacity", reflector, "--set", "test=mtu")
