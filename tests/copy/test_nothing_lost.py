@@ -317,6 +317,28 @@ def test_parts_of_files_that_are_gone_make_room(copy_alone: Copy, tmp_path: Path
     assert names(tmp_path / "to") == ["c"]
 
 
+@pytest.mark.parametrize("room", [4096, 100_000, 300_000, 500_000, 690_000])
+def test_a_file_gets_its_name_only_with_all_chunks_that_an_older_one_has(
+    copy_alone: Copy, tmp_path: Path, mount: Mount, room: int
+) -> None:
+    disk = mount(tmp_path / "disk", "size=16m")
+    content = os.urandom(BIG)
+    # Its chunks are all there, in a version that must not change, and the disk is full while they are copied over.
+    write(disk / "old" / "file", content, 1_500_000_000)
+    write(tmp_path / "from" / "file", content)
+    (disk / "to").mkdir()
+    with (disk / "ballast").open("wb") as ballast:
+        found = os.statvfs(disk)
+        os.posix_fallocate(ballast.fileno(), 0, found.f_bavail * found.f_frsize - room)
+    words = (f"{tmp_path}/from/", disk / "to", "--link-to", disk / "old", "--retry-for", "1s")
+    done = copy_alone(*words)
+    assert done.returncode == 1 and "full" in done.stderr, done
+    assert not (disk / "to" / "file").exists()
+    (disk / "ballast").unlink()
+    assert copy_alone(*words).returncode == 0
+    assert (disk / "to" / "file").read_bytes() == content and (disk / "old" / "file").read_bytes() == content
+
+
 def test_the_state_of_copies_in_a_source_is_named(copy_alone: Copy, tmp_path: Path) -> None:
     write(tmp_path / "from" / "sub" / ".elephan-copy" / "part", "x")
     done = copy_alone(f"{tmp_path}/from/", tmp_path / "to", "--json")

@@ -61,9 +61,10 @@ impl Receiver<'_> {
         }
         // All chunks are those of a file that is not kept: the part gets all of it.
         match self.try_entry(|| self.part(file)) {
-            Some(Ok(_)) => {}
+            Some(Ok(Some(_))) => {}
             Some(Err(fault)) => return self.unwritable(file, fault.kind, fault.reason),
-            None => return,
+            // The disk is full, for example: the part lacks chunks.
+            Some(Ok(None)) | None => return,
         }
         let mut commit = lock(&self.commit);
         if commit.chunks.is_empty() && commit.whole.is_empty() {

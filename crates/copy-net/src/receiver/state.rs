@@ -230,13 +230,14 @@ impl<'a> Receiver<'a> {
             let is_lost = lock(&file.inner).base_changed;
             let take = || part.take(begin, begin + file.plan.length(chunk));
             let result = if is_lost { Ok(()) } else { self.with_room(take) };
-            lock(&file.inner).taking -= 1;
             if let Err(error) = result {
                 if !self.is_fatal(&error) {
                     return Err(fault(&file.entry, FaultKind::Unwritable, error.to_string()).into());
                 }
+                // `taking` still counts the chunk, so the file cannot become whole in this attempt.
                 return Ok(None);
             }
+            lock(&file.inner).taking -= 1;
             if !is_lost {
                 self.to_commit(file, chunk, hash);
             }
