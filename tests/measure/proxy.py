@@ -39,8 +39,12 @@ class Proxy:
 
 
 @contextmanager
-def proxied(towards: str, fate: Fate = lambda number, is_reply: [0.0]) -> Iterator[Proxy]:
-    """Stand before a reflector."""
+def proxied(
+    towards: str,
+    fate: Fate = lambda number, is_reply: [0.0],
+    edit: Callable[[bytes], bytes] = lambda reply: reply,
+) -> Iterator[Proxy]:
+    """Stand before a reflector. `edit` changes the UDP payload of a reply."""
     host, _, port = towards.rpartition(":")
     near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     far = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -60,6 +64,7 @@ def proxied(towards: str, fate: Fate = lambda number, is_reply: [0.0]) -> Iterat
                 # A reply has its request's number at octet 24.
                 number = struct.unpack_from(">I", payload, 24 if is_reply else 0)[0]
                 proxy.packets.append((time.time(), is_reply, payload))
+                payload = edit(payload) if is_reply else payload
                 waiting += [(time.monotonic() + delay_s, is_reply, payload) for delay_s in fate(number, is_reply)]
             now_s = time.monotonic()
             for due in sorted(packet for packet in waiting if packet[0] <= now_s):

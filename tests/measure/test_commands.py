@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +68,45 @@ def test_impairments_of_the_way_are_told_one_by_one(elephan: Elephan, reflector:
     assert quantities(outcome)["rtt_s"]["low"] >= 0.02
     told = "3 lost in 2 runs, the longest of 2, 2 of them on the way there"
     assert told in outcome["notes"]
+
+
+def taken_from(received: int, sent: int) -> tuple[int, int]:
+    """Return both time stamps of a reply with the reflector's two clocks 37 s apart, as TAI is from UTC."""
+    return received + (37 << 32), sent
+
+
+@pytest.mark.parametrize(
+    "stamps",
+    [
+        taken_from,
+        lambda received, sent: (received - (18 << 32), sent),
+        lambda received, sent: (0, sent),
+        lambda received, sent: (sent, received - (1 << 22)),
+    ],
+    ids=["TAI", "GPS", "no receive timestamp", "sent before received"],
+)
+def test_a_reflector_with_two_clocks_gives_the_round_trip_alone(
+    elephan: Elephan, reflector: str, stamps: Callable[[int, int], tuple[int, int]]
+) -> None:
+    def edit(reply: bytes) -> bytes:
+        # RFC 8762, 4.3.1: timestamp at octet 4, receive timestamp at 16.
+        (sent,), (received,) = struct.unpack_from(">Q", reply, 4), struct.unpack_from(">Q", reply, 16)
+        received, sent = stamps(received, sent)
+        return reply[:4] + struct.pack(">Q", sent) + reply[12:16] + struct.pack(">Q", received) + reply[24:]
+
+    with proxied(reflector, lambda number, is_reply: [0.01], edit) as proxy:
+        outcome = stamp(elephan, proxy.towards)
+    found = quantities(outcome)
+    assert 0.02 <= found["rtt_s"]["value"] < 1
+    assert not found.keys() & {"forward_delay_s", "reverse_delay_s"}
+    assert any("time stamps of the reflector that the round trip contradicts" in note for note in outcome["notes"])
+
+
+def test_no_delay_is_printed_below_zero(elephan: Elephan, reflector: str) -> None:
+    for estimate in stamp(elephan, reflector, "--count", "20", "--interval", "10ms")["estimates"]:
+        assert estimate["low"] >= 0, estimate
+    said = elephan("measure", "stamp", reflector, "--count", "20").stdout
+    assert not re.search(r"(?<!\w)-\d", said), said
 
 
 def test_a_key_is_needed_on_both_ends(elephan: Elephan, key_file: Path, tmp_path: Path) -> None:

@@ -198,6 +198,11 @@ pub fn run_stamp(
         (unused.wrong_hmac, "replies had a wrong HMAC: another key"),
         (unused.late, "replies came after their packet had been given up"),
         (unused.strange, "packets were no replies to this session"),
+        (
+            unused.timestamps,
+            "replies had time stamps of the reflector that the round trip contradicts (two clocks, or no receive \
+             timestamp): of these, the round trip includes the reflector's own time, and nothing tells the directions",
+        ),
     ] {
         if count > 0 {
             outcome.notes.push(format!("{count} {what}"));

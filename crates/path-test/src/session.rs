@@ -100,6 +100,10 @@ pub struct Unused {
     pub wrong_hmac: u64,
     /// After the packet had been given up.
     pub late: u64,
+    /// With time stamps that the round trip contradicts, so that nothing but the round trip was used: none at the
+    /// arrival, a reply before the arrival, or longer between both than the round trip took. Both stamps have to be of
+    /// one clock (RFC 8762, 4.3.1).
+    pub timestamps: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -249,12 +253,19 @@ impl Session {
             (Some(back_ns), Some(sent_ns)) if back_ns > sent_ns => back_ns - sent_ns,
             _ => arrival.at_ns.saturating_sub(packet.sent_ns),
         };
-        // A reflector's clock that steps between both of its stamps tells a longer time than there was.
-        let rtt_ns = round_ns.checked_sub(residence_ns).unwrap_or(round_ns);
-        let clock_stepped = self.clock.handle_times(packet.sent_ns, came_ns, answered_ns, arrival.at_ns);
-        self.both_synchronized = (reply.error.synchronized && reply.sender_error.synchronized)
-            .then(|| reply.error.error_ns().saturating_add(reply.sender_error.error_ns()));
-        let (forward_ns, reverse_ns, one_way_error_ns) = self.one_way(&packet, came_ns, answered_ns, arrival.at_ns);
+        // Clocks of two time scales (TAI, UTC), or a step between both stamps.
+        let is_consistent = reply.received != 0 && answered_ns >= came_ns && residence_ns <= round_ns;
+        let rtt_ns = if is_consistent { round_ns - residence_ns } else { round_ns };
+        let mut clock_stepped = false;
+        let (mut forward_ns, mut reverse_ns, mut one_way_error_ns) = (None, None, None);
+        if is_consistent {
+            clock_stepped = self.clock.handle_times(packet.sent_ns, came_ns, answered_ns, arrival.at_ns);
+            self.both_synchronized = (reply.error.synchronized && reply.sender_error.synchronized)
+                .then(|| reply.error.error_ns().saturating_add(reply.sender_error.error_ns()));
+            (forward_ns, reverse_ns, one_way_error_ns) = self.one_way(&packet, came_ns, answered_ns, arrival.at_ns);
+        } else {
+            self.unused.timestamps += 1;
+        }
         if let Some(before) = self.rtt_before_ns.replace(rtt_ns) {
             self.jitter_ns += (rtt_ns.abs_diff(before) as f64 - self.jitter_ns) / 16.0;
         }
@@ -278,7 +289,7 @@ impl Session {
                 sample.is_reordered = true;
                 let later = self.pending.iter().skip(at + 1).filter(|packet| packet.is_answered).count();
                 sample.reorder_extent = later as u64;
-                sample.is_forward_reordered = came_ns > highest_came_ns;
+                sample.is_forward_reordered = is_consistent && came_ns > highest_came_ns;
             }
             _ => self.highest = Some((number, came_ns)),
         }
