@@ -32,6 +32,8 @@ LOOK_S = 0.004
 """Time between two looks at an end, s."""
 BUSY_S = 1.5
 """Time that a second run of the same command waits for the first, s."""
+ENDED: dict[int, int] = {}
+"""Status of children that ended while a tracer waited for all."""
 BACKOFF_SHARE = 0.2
 """Share of the waits between attempts that is waited."""
 PR_SET_PDEATHSIG = 1
@@ -108,7 +110,9 @@ class Child:
         deadline_s = time.monotonic() + limit_s
         pause_s = 0.001
         while True:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            pid, status = self.pid, ENDED.pop(self.pid, -1)
+            if status < 0:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 return self.result(status)
             if time.monotonic() > deadline_s:
@@ -135,6 +139,7 @@ def start(
     sys.stderr.flush()
     pid = os.fork()
     if pid:
+        ENDED.pop(pid, None)
         return Child(pid, output)
     code = 70
     try:

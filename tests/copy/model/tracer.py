@@ -342,8 +342,6 @@ class Traced:
     """Its end is the end of all that it has started: as if its machine had lost power."""
     pending: dict[int, Call] = field(default_factory=dict)
     """Calls that run, by thread, of which the end is wanted."""
-    others: dict[int, int] = field(default_factory=dict)
-    """Status of other children of this process that have ended meanwhile."""
     tasks: dict[int, int] = field(default_factory=dict)
     """Threads that are traced, with their processes; 0: not looked up yet."""
     sides: dict[int, str] = field(default_factory=dict)
@@ -437,7 +435,8 @@ class Traced:
         """Handle a change of a thread; return True if it has ended."""
         if not os.WIFSTOPPED(status):
             if self.tasks.pop(thread, None) is None:
-                self.others[thread] = status
+                # Another child of this process, whose end its `Child` wants.
+                command.ENDED[thread] = status
             self.pending.pop(thread, None)
             self.sides.pop(thread, None)
             return True
