@@ -26,6 +26,8 @@ CLOCK_STEPS_S = (1, -1, 3600, -3600, DAY_S, -DAY_S, 40 * DAY_S, -40 * DAY_S, 400
 KILLS_MAX = 160
 """Changing system calls of a copy of some twenty changed entries."""
 
+CUTS_MAX = 50
+"""Changing system calls of both ends before which a connection is cut: most copies reach them."""
 KILLS_SENDER_MAX = 16
 """The same of an end that only sends."""
 
@@ -286,7 +288,7 @@ class Draw:
         if kind == "cut":
             what = draw.choice(("link", "link", "data", "one", "all"))
             seconds = draw.choice((0.05, 0.3, 1.0, 2.5)) if what == "link" else 0.0
-            return {"cut": [kill_at(draw), what, seconds]}
+            return {"cut": [draw.randrange(1, CUTS_MAX), what, seconds]}
         if kind == "kill":
             # Two in a row: the second one meets what the first has left.
             count = draw.choice((1, 1, 1, 2, 3))
