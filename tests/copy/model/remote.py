@@ -94,9 +94,8 @@ class Remote:
 
     def _accounts(self) -> None:
         """Give both hosts an account for each user of sequences, in the mounts of this process."""
-        passwd = "".join(
-            f"{name}:x:{user}:{user}::{self.folder}/home/{name}:/bin/sh\n" for name, user in ACCOUNTS.items()
-        )
+        homes = {name: self.folder / "home" / name for name in ACCOUNTS}
+        passwd = "".join(f"{name}:x:{user}:{user}::{homes[name]}:/bin/sh\n" for name, user in ACCOUNTS.items())
         group = "".join(f"{name}:x:{user}:\n" for name, user in ACCOUNTS.items())
         shadow = "".join(f"{name}:*:20000::::::\n" for name in ACCOUNTS)
         other = "sshd:x:65533:65534::/:/usr/sbin/nologin\nnobody:x:65534:65534::/:/usr/sbin/nologin\n"
@@ -105,9 +104,8 @@ class Remote:
             file.write_text(text)
             places.bind(os.fsencode(file), os.fsencode(f"/etc/{name}"))
         for name, user in ACCOUNTS.items():
-            home = self.folder / "home" / name
-            home.mkdir(parents=True)
-            os.chown(home, user, user)
+            homes[name].mkdir(parents=True)
+            os.chown(homes[name], user, user)
         if not Path("/run/sshd").is_dir():
             places.mount_tmpfs(b"/run", "mode=755")
             os.mkdir("/run/sshd")
