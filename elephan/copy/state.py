@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -37,17 +38,36 @@ def unfinished() -> Path:
     return folder("unfinished")
 
 
-def write(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON as a whole: a reader never sees half of it. Raises `RunError`."""
+def write_new(path: Path, content: Mapping[str, Any]) -> Path:
+    """Write JSON to `path`, or beside it as NAME-2.json, NAME-3.json ... where a file is there already; return which.
+
+    Raises `RunError`.
+    """
+    for number in itertools.count(1):
+        own = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        if write(own, content, is_new=True):
+            return own
+    raise AssertionError("the numbers do not end")
+
+
+def write(path: Path, content: Mapping[str, Any], *, is_new: bool = False) -> bool:
+    """Write JSON as a whole: a reader never sees half of it. With `is_new` a file that is there already stays, and this
+    returns False. Raises `RunError`.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{PART_BEGIN}{path.name}{PART_END}")
         with _locked(part) as file:
+            # Another process with the same name would wait for the lock of its part.
+            if is_new and os.path.lexists(path):
+                os.unlink(part)
+                return False
             json.dump(content, file, indent=1)
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())
             os.replace(part, path)
+            return True
     except OSError as error:
         raise RunError(f"{path}: cannot be written: {error.strerror}") from error
 

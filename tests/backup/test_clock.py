@@ -14,8 +14,8 @@ from elephan.backup.ages import Ages, Moment, elapsed_s, longest_gap_s
 from elephan.backup.retention import Version, name_of, to_remove
 from elephan.backup.spec import JobSpec, Keep, Schedule
 from tests.backup.conftest import Site
-from tests.backup.model import clock
 from tests.backup.test_faults import DENIED
+from tests.copy.model import clock
 from tests.processes import quick, until
 
 DAY_S = 86_400

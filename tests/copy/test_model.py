@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -35,8 +36,32 @@ def search(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_copies_leave_what_the_manual_says_whatever_disturbs_them() -> None:
-    done = search("--first", str(FIRST), "--sequences", str(SEQUENCES), "--fs", "tmpfs,ext4,xfs")
+    done = search("--first", str(FIRST), "--sequences", str(SEQUENCES), "--fs", "tmpfs,ext4,xfs", "--remote", "0")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_copies_between_two_hosts_leave_the_same() -> None:
+    done = search("--first", str(FIRST), "--sequences", "3", "--fs", "tmpfs,ext4,xfs", "--remote", "1")
+    between(done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"[1-9]\d* kills at the second host", done.stdout), done.stdout
+
+
+def between(done: subprocess.CompletedProcess[str]) -> None:
+    """Skip, with the reason, where there was no second host."""
+    if (found := re.search("no copies between hosts: .*", done.stderr)) is not None:
+        pytest.skip(found[0])
+
+
+def test_a_fault_planted_at_the_second_host_is_found() -> None:
+    words = ["--plant", "length", "--kinds", '{"none": 1}', "--first", "1", "--minutes", str(PLANTED_S / 60)]
+    # --verify=read finds the fault itself.
+    words += ["--without", "verify_read"]
+    done = search(*words, "--remote", "1", "--first-failure", "--no-shrink")
+    between(done)
+    assert done.returncode == 1, done.stdout + done.stderr
+    failed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('  ["copy"')][-1]
+    assert "size" in done.stdout.splitlines()[0] and failed[1].get("ends"), done.stdout
 
 
 @pytest.mark.parametrize(
@@ -57,6 +82,8 @@ def test_a_planted_fault_is_found_within_a_minute(fault: str, kinds: str, seen: 
         "1",
         "--minutes",
         str(PLANTED_S / 60),
+        "--remote",
+        "0",
         "--first-failure",
         "--no-shrink",
     )

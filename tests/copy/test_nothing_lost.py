@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.copy.conftest import Copy, events
+from tests.copy.model import clock
 from tests.processes import quick
 
 BIG = 700_000
@@ -455,6 +456,26 @@ def test_a_hard_link_keeps_its_content_when_its_first_name_is_replaced(state: Pa
         assert outcome.exit_code == 1 and [fault["path"] for fault in outcome.faults] == ["b"]
     assert copy(CopyRequest([Place.parse(f"{source}/")], Place.parse(str(tmp_path / "to")))).exit_code == 0
     assert (tmp_path / "to" / "b").read_text() == "old" and (tmp_path / "to" / "a").read_text() == "new file"
+
+
+def test_a_receipt_stays_when_the_clock_is_set_back(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "clock").mkdir()
+    moved = clock.environment(tmp_path / "clock")
+    if moved is None:
+        pytest.skip("no C compiler")
+    write(tmp_path / "from" / "file", "first")
+    words = ["copy", f"{tmp_path}/from/", str(tmp_path / "to"), "--quiet"]
+    command = [sys.executable, "-c", "from elephan.cli import main; main()", *words]
+    roots = []
+    began_s = time.monotonic()
+    for number in range(6):
+        write(tmp_path / "from" / "file", f"content {number}", 1_600_000_000 + number)
+        # Each copy begins at the same time of day.
+        clock.set_offset(Path(moved[clock.FILE]), -int(time.monotonic() - began_s))
+        subprocess.run(command, env=quick() | moved | {"XDG_STATE_HOME": str(state.parent)}, check=True)
+        roots.append({json.loads(file.read_text())["root"] for file in (state / "receipts").iterdir()})
+    assert [len(found) for found in roots] == [1, 2, 3, 4, 5, 6]
+    assert all(before < after for before, after in zip(roots, roots[1:], strict=False))
 
 
 def test_forgetting_a_copy_removes_its_parts_on_other_mounts(copy_alone: Copy, tmp_path: Path, mount: Mount) -> None:

@@ -5,17 +5,19 @@ use crate::cpu::{self, IdleTimes};
 use crate::error::{AgentError, Kind};
 use crate::hex;
 use crate::output::Output;
+use admission::{Limits, Pending};
 use kernel::{monotonic_ns, SegmentCounts};
 use rustix::thread::Timespec;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use units::NS_PER_S;
+use units::{Span, Time, NS_PER_S};
 
 /// Bytes of a call of read(2) or write(2), as of iperf3 (128 KiB), which a copy's buffers come close to.
 const CALL_BYTES: usize = 128 << 10;
@@ -31,6 +33,9 @@ const TAIL_NS: u64 = NS_PER_S / 5;
 
 /// Time for the connection and its token.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// Connections from the peer's address that have yet to show the token.
+const ARRIVALS: Limits = Limits { total: 64, per_address: 64, time: Span::from_secs(5) };
 
 /// Longest of the three times, ms.
 const LONGEST_MS: u64 = 600_000;
@@ -99,6 +104,13 @@ struct Sample {
     rtt_min_s: Option<f64>,
     /// Two ends with one id are one machine, whose CPU time is that of both.
     boot_id: String,
+}
+
+/// A connection that has yet to show the token.
+struct Arrival {
+    connection: TcpStream,
+    shown: [u8; 16],
+    length: usize,
 }
 
 /// Counters at one moment.
@@ -284,28 +296,65 @@ impl Cost {
         Err(AgentError::new(Kind::Port, fault.unwrap_or_default()))
     }
 
-    /// The connection of the peer that shows the token.
+    /// The connection of the peer that shows the token. Others at its address may be strangers: each has its own time,
+    /// and none keeps the right one waiting.
     fn accept(&self, listener: &TcpListener, token: [u8; 16], stop: &AtomicBool) -> Result<TcpStream, AgentError> {
         let until = monotonic_ns() + CONNECT.as_nanos() as u64 * 2;
+        let mut seed = [0; 8];
+        // Without random numbers an attacker may know whom a new connection displaces, and no more.
+        let _ = rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty());
+        let mut pending = Pending::new(ARRIVALS, u64::from_ne_bytes(seed));
+        let mut arrivals: BTreeMap<u64, Arrival> = BTreeMap::new();
+        let mut next = 0;
         while monotonic_ns() < until {
             is_stopped(stop)?;
-            let Ok((mut connection, from)) = listener.accept() else {
-                let _ = rustix::thread::nanosleep(&STEP);
-                continue;
-            };
-            let mut shown = [0; 16];
-            let is_ours = from.ip().to_canonical() == self.peer.to_canonical()
-                && connection.set_nonblocking(false).is_ok()
-                && connection.set_read_timeout(Some(CONNECT)).is_ok()
-                && connection.read_exact(&mut shown).is_ok()
-                && shown == token;
-            if is_ours {
-                return Ok(connection);
+            let now = Time(monotonic_ns());
+            for late in pending.expire(now) {
+                arrivals.remove(&late);
             }
+            for _ in 0..ARRIVALS.total {
+                let Ok((connection, from)) = listener.accept() else { break };
+                if from.ip().to_canonical() != self.peer.to_canonical() || connection.set_nonblocking(true).is_err() {
+                    continue;
+                }
+                let shown = |number: &u64| arrivals.get(number).map_or(0, |arrival| arrival.length);
+                if let Some(displaced) = pending.admit(now, next, from.ip(), shown) {
+                    arrivals.remove(&displaced);
+                }
+                arrivals.insert(next, Arrival { connection, shown: [0; 16], length: 0 });
+                next += 1;
+            }
+            for number in arrivals.keys().copied().collect::<Vec<_>>() {
+                let Some(arrival) = arrivals.get_mut(&number) else { continue };
+                let ended = match arrival.connection.read(&mut arrival.shown[arrival.length..]) {
+                    Ok(0) => true,
+                    Ok(more) => {
+                        arrival.length += more;
+                        arrival.length == token.len() && arrival.shown != token
+                    }
+                    Err(error) => !is_late(&error),
+                };
+                if arrival.length == token.len() && !ended && arrival.connection.set_nonblocking(false).is_ok() {
+                    return arrivals
+                        .remove(&number)
+                        .map(|arrival| arrival.connection)
+                        .ok_or_else(|| self.none(listener));
+                }
+                if ended {
+                    arrivals.remove(&number);
+                    pending.remove(&number);
+                }
+            }
+            let _ = rustix::thread::nanosleep(&STEP);
         }
+        Err(self.none(listener))
+    }
+
+    /// No connection has shown the token.
+    fn none(&self, listener: &TcpListener) -> AgentError {
         let port = listener.local_addr().map_or(0, |address| address.port());
         let text = format!("no connection from {} came to TCP port {port}: a firewall must let it through", self.peer);
-        Err(AgentError::new(Kind::Peer, text))
+        AgentError::new(Kind::Peer, text)
     }
 }
 

@@ -357,7 +357,6 @@ fn of_kernel(error: &KernelError) -> AgentError {
         KernelError::Spec(_) => Kind::Input,
         KernelError::Port(_) => Kind::Port,
         KernelError::Peer(_) => Kind::Peer,
-        KernelError::Token(_) => Kind::Token,
         KernelError::Flow { .. } | KernelError::Machine { .. } => Kind::Kernel,
     };
     AgentError::new(kind, error)

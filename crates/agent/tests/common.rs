@@ -4,6 +4,7 @@ use crate::skip::skipped_for_kernel;
 use serde_json::{json, Value};
 use spec::{TransportSpec, FORMAT};
 use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -138,6 +139,17 @@ impl Namespace {
         ip(&format!("netns add {}", namespace.name));
         namespace.ip("link set lo up");
         namespace
+    }
+
+    /// A TCP connection from here, made on a thread that enters it.
+    pub fn stream(&self, to: SocketAddr) -> std::io::Result<TcpStream> {
+        let file = std::fs::File::open(format!("/run/netns/{}", self.name)).unwrap();
+        let connect = move || {
+            let network = Some(rustix::thread::LinkNameSpaceType::Network);
+            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), network).unwrap();
+            TcpStream::connect(to)
+        };
+        std::thread::spawn(connect).join().unwrap()
     }
 
     pub fn ip(&self, arguments: &str) {

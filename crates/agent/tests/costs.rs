@@ -2,6 +2,8 @@
 
 use crate::common::{Agent, Hosts, TOKEN};
 use serde_json::{json, Value};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 
 fn keys(role: &str, [local, peer]: [&str; 2], more: &Value) -> Value {
     let mut keys = json!({
@@ -66,6 +68,26 @@ fn a_rate_limit_bounds_a_transfer() {
     // 1 MB in 100 ms.
     let bytes = received["answer"]["payload_bytes"].as_u64().unwrap();
     assert!(bytes < 2_000_000, "{sent} {received}");
+}
+
+#[test]
+fn strangers_at_the_senders_address_keep_no_measurement_waiting() {
+    let Some(hosts) = Hosts::new("the cost of packets") else { return };
+    let [mut sender, mut receiver] = hosts.agents();
+    let [one, other] = Hosts::V4;
+    receiver.send("cost", keys("receive", [other, one], &json!({})));
+    let port = receiver.await_event("listening")["port"].clone();
+    let to = SocketAddr::new(other.parse().unwrap(), port.as_u64().unwrap() as u16);
+    // Each would have taken 5 s once.
+    let silent: Vec<TcpStream> = (0..100).map(|_| hosts.sender.stream(to).unwrap()).collect();
+    for stream in silent.iter().step_by(2) {
+        let _ = (&mut &*stream).write_all(b"half a token");
+    }
+    let sent = sender.ask("cost", keys("send", [one, other], &json!({"port": port})));
+    assert!(sent["answer"]["payload_bytes"].as_u64() > Some(0), "{sent}");
+    let (received, _) = receiver.finish();
+    assert!(received["answer"]["payload_bytes"].as_u64() > Some(0), "{received}");
+    drop(silent);
 }
 
 #[test]

@@ -33,9 +33,6 @@ pub enum KernelError {
     /// The other host's agent does not answer, or has gone.
     #[error("{0}")]
     Peer(String),
-    /// The other host shows wrong tokens.
-    #[error("{0}")]
-    Token(String),
     /// The caller asked to stop.
     #[error("the run was stopped before its end")]
     Stopped,

@@ -17,7 +17,7 @@ pub struct Receiver(Reception);
 pub struct Received {
     /// Receiver of each flow as the kernel has it; None: its connection never came.
     pub ends: Vec<Option<EndReport>>,
-    /// Connections from other addresses, which were closed at once.
+    /// Connections from other addresses, and those from the peer's that showed no token: each was closed.
     pub strangers: u32,
 }
 
@@ -42,7 +42,7 @@ impl Receiver {
     /// second with the payload that each flow has brought, bytes.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] when `stop` was set; the sending agent does not come, or goes; wrong tokens.
+    /// [`KernelError::Stopped`] when `stop` was set; the sending agent does not come, or goes.
     pub fn run(self, stop: &AtomicBool, report_progress: &mut dyn FnMut(&[u64])) -> Result<Received, KernelError> {
         let taken = self.0.run(stop, report_progress)?;
         Ok(Received { ends: taken.ends, strangers: taken.strangers })

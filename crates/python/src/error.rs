@@ -126,11 +126,9 @@ pub(crate) fn kernel_run(error: KernelError) -> PyErr {
     match error {
         KernelError::Stopped | KernelError::Spec(RunError::Stopped) => Stopped::new_err(error.to_string()),
         KernelError::Spec(_) => value(error),
-        KernelError::Flow { .. }
-        | KernelError::Machine { .. }
-        | KernelError::Port(_)
-        | KernelError::Peer(_)
-        | KernelError::Token(_) => machine(error),
+        KernelError::Flow { .. } | KernelError::Machine { .. } | KernelError::Port(_) | KernelError::Peer(_) => {
+            machine(error)
+        }
     }
 }
 

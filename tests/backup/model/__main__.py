@@ -21,9 +21,8 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from tests.backup.model import clock
 from tests.backup.model.machine import Machine, Step, drawn, replayed
-from tests.copy.model import command, places, tracer
+from tests.copy.model import clock, command, places, tracer
 from tests.copy.model.search_parser import search_parser
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -103,12 +102,11 @@ def main() -> int:
     parser = search_parser(__doc__, LENGTH)
     parser.add_argument("--without", default="", metavar="NAMES", help="steps that are left out")
     parser.add_argument("--no-shrink", action="store_true", help="print failures as they are")
-    parser.add_argument("--shrink-for", type=float, default=60, metavar="S", help="time to shrink a failure")
     chosen = parser.parse_args()
     if (reason := tracer.missing()) is not None or os.geteuid() != 0:
         print(f"this needs root, to mount file systems: {reason or ''}", file=sys.stderr)
         return 2
-    file = clock.own()
+    file = clock.own("tests.backup.model")
     if file is None:
         print("note: no C compiler: the clock is not set", file=sys.stderr)
     try:

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.backup.model import clock
 from tests.backup.model.rights import denied
 from tests.backup.model.world import NAMES, Source, Tree, differences, faults_expected, unreadable, walk
-from tests.copy.model import command, places, tracer
+from tests.copy.model import clock, command, places, tracer
 from tests.copy.model.command import Result
 
 Step = list[Any]
@@ -46,7 +45,7 @@ class Machine:
 
     folder: Path
     clock: Path | None
-    """File of the clock that commands see (`tests.backup.model.clock`); None: that of the machine."""
+    """File of the clock that commands see (`tests.copy.model.clock`); None: that of the machine."""
     counts: Counter[str] = field(default_factory=Counter)
     kind: str = "incremental"
     keep: object = None

@@ -5,8 +5,10 @@
 
 A sequence has some hundred steps in a world of its own: trees change, then `elephan copy` runs with options drawn at
 random. It may be killed before a system call, meet an error or a full disk, or run beside a second one; the same
-command has to finish it then. After each copy the whole world is compared with the model, down to the nanosecond. A
-failure prints its seed, and the steps that are left when all that it does not need is gone. Exit code 1 at the end.
+command has to finish it then. Its clock may be set. Some sequences copy to, from or within a second host (`remote.py`),
+of which the agent may be killed, and the connections cut. After each copy the whole world is compared with the model,
+down to the nanosecond. A failure prints its seed, and the steps that are left when all that it does not need is gone.
+Exit code 1 at the end.
 """
 
 from __future__ import annotations
@@ -15,20 +17,25 @@ import argparse
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.copy.model import command, places
+from tests.copy.model import clock, command, places
 from tests.copy.model.changes import Step
 from tests.copy.model.draw import WITHOUT
+from tests.copy.model.remote import Remote
+from tests.copy.model.remote import Unavailable as NoRemote
 from tests.copy.model.search_parser import search_parser
 from tests.copy.model.sequence import STEPS, Failed, Machine, drawn, missing_judges, replayed
 from tests.copy.model.shrink import shrunk
 
 ROOT = Path(__file__).resolve().parents[3]
+REMOTE_SHARE = 0.25
+REMOTE_HELP = "share of sequences whose copies are between two hosts"
 FAILED = ROOT / "out" / "model"
 """Folder of the steps of sequences that failed."""
 KINDS = {
@@ -42,6 +49,7 @@ KINDS = {
     "damage": 2.0,
     "dry": 4.0,
     "busy": 1.5,
+    "cut": 5.0,
 }
 """Weights of what happens to a copy."""
 
@@ -60,9 +68,14 @@ def main() -> int:
     parser.add_argument("--plant", default="", metavar="NAMES", help="plant faults: length, sync, mount")
     parser.add_argument("--kinds", metavar="JSON", help=f"weights of what happens to a copy (default: {KINDS})")
     parser.add_argument("--without", default="", metavar="NAMES", help="options that are not drawn")
+    share = f"{REMOTE_HELP} (default: {REMOTE_SHARE})"
+    parser.add_argument("--remote", type=float, default=REMOTE_SHARE, metavar="SHARE", help=share)
     parser.add_argument("--no-shrink", action="store_true", help="print failures as they are")
     parser.add_argument("--first-failure", action="store_true", help="stop at the first failure")
     chosen = parser.parse_args()
+    clock_file = clock.own("tests.copy.model")
+    if clock_file is None:
+        print("note: no C compiler: the clock is not set", file=sys.stderr)
     WITHOUT.update(name for name in chosen.without.split(",") if name)
     for problem in missing_judges():
         print(f"note: {problem}", file=sys.stderr)
@@ -76,18 +89,33 @@ def main() -> int:
     plant = [name for name in chosen.plant.split(",") if name]
     state = places.mounted("tmpfs")
     machines = []
+    remote = None
     try:
+        if chosen.remote > 0:
+            try:
+                remote = Remote(state / "second-host")
+            except NoRemote as reason:
+                print(f"note: no copies between hosts: {reason}", file=sys.stderr)
         command.load(state)
+        if remote is not None:
+            remote.load(state)
         for name in chosen.fs.split(","):
-            machines.append((name, Machine(places.mounted(name), state, known, kinds, plant, max_steps=chosen.length)))
+            machine = Machine(places.mounted(name), state, known, kinds, plant)
+            machine.max_steps, machine.remote, machine.clock = chosen.length, remote, clock_file
+            machine.remote_share = chosen.remote if remote is not None else 0.0
+            machines.append((name, machine))
         return search(chosen, machines)
     except places.Unavailable as reason:
         print(reason, file=sys.stderr)
         return 2
     finally:
+        if remote is not None:
+            remote.close()
         for _, machine in machines:
             places.removed(machine.folder)
         places.removed(state)
+        if clock_file is not None:
+            shutil.rmtree(clock_file.parent)
 
 
 def search(chosen: argparse.Namespace, machines: list[tuple[str, Machine]]) -> int:
@@ -128,7 +156,7 @@ def report(
     """Print a failure, shrunk."""
     counts = machine.counts.copy()
     if not chosen.no_shrink:
-        steps, failure = shrunk(steps, failure, lambda shorter: replayed(machine, shorter))
+        steps, failure = shrunk(steps, failure, lambda shorter: replayed(machine, shorter), chosen.shrink_for)
     machine.counts = counts
     FAILED.mkdir(parents=True, exist_ok=True)
     file = FAILED / f"{seed}-{name}.json"

@@ -32,7 +32,13 @@ LOOK_S = 0.004
 """Time between two looks at an end, s."""
 BUSY_S = 1.5
 """Time that a second run of the same command waits for the first, s."""
+ENDED: dict[int, int] = {}
+"""Status of children that ended while a tracer waited for all."""
+BACKOFF_SHARE = 0.2
+"""Share of the waits between attempts that is waited."""
 PR_SET_PDEATHSIG = 1
+REMOTE_STATE = "ELEPHAN_MODEL_STATE"
+"""Variable with the folder of the state that a command leaves at the second host (hold.c)."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -44,13 +50,7 @@ def load(folder: Path) -> None:
     """
     (folder / "loaded" / "source").mkdir(parents=True)
     line = [b"copy", os.fsencode(folder / "loaded" / "source"), os.fsencode(folder / "loaded" / "destination"), b"-q"]
-    names = folder / "loaded" / "modules"
-    result = start([line], folder / "loaded", ended=lambda: names.write_text("\n".join(sys.modules))).wait()
-    if result.code != 0:
-        raise RuntimeError(f"elephan copy: exit code {result.code}: {result.output}")
-    for name in names.read_text().splitlines():
-        with suppress(ImportError):
-            import_module(name)
+    load_modules(line, folder / "loaded")
     # Things that each command would make again, and how often it looks at its ends: none changes its result.
     build_digest()
     typer.main.get_command = functools.cache(typer.main.get_command)
@@ -59,7 +59,25 @@ def load(folder: Path) -> None:
     typer.main.get_command(words)
     attempt.LOOK_S = LOOK_S
     api.BUSY_S = BUSY_S
+    waits_s: Any = tuple(wait_s * BACKOFF_SHARE for wait_s in api.BACKOFF_S)
+    api.BACKOFF_S = waits_s
     gc.freeze()
+
+
+def load_modules(line: list[bytes], folder: Path, user: int | None = None) -> None:
+    """Load the modules that a command loads, which runs in a child."""
+    names = folder / "modules"
+    result = start([line], folder, user, ended=lambda: names.write_text("\n".join(sys.modules))).wait()
+    if result.code != 0:
+        raise RuntimeError(f"elephan copy: exit code {result.code}: {result.output}")
+    for name in names.read_text().splitlines():
+        with suppress(ImportError):
+            import_module(name)
+
+
+def die_with_parent() -> None:
+    """End this process when its parent ends."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -92,7 +110,9 @@ class Child:
         deadline_s = time.monotonic() + limit_s
         pause_s = 0.001
         while True:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            pid, status = self.pid, ENDED.pop(self.pid, -1)
+            if status < 0:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 return self.result(status)
             if time.monotonic() > deadline_s:
@@ -119,15 +139,17 @@ def start(
     sys.stderr.flush()
     pid = os.fork()
     if pid:
+        ENDED.pop(pid, None)
         return Child(pid, output)
     code = 70
     try:
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        die_with_parent()
         nothing = os.open(os.devnull, os.O_RDONLY)
         for descriptor, target in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(descriptor, target)
         os.environ["XDG_STATE_HOME"] = str(state)
         os.environ["ELEPHAN_HOSTS"] = str(state / "hosts.toml")
+        os.environ[REMOTE_STATE] = str(state / "remote")
         os.umask(0o022)
         os.chdir("/")
         if user is not None:

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from tests.copy.model.changes import BOUNDARIES, CHUNK, Step
-from tests.copy.model.request import SWITCHES, Request
+from tests.copy.model.request import CARRIED, SWITCHES, Request
 
 NAMES = (
     b"a", b"b", b"c", b"d", b"x.tmp", b"cache", b"-dash", b"--mirror", b"new\nline", b"\xff\xfe", b"sp ace ", b".hid",
@@ -19,15 +19,34 @@ OWNERS = (0, 0, 1, 1000, 1001, 65534, 70_000, 4_000_000_000)
 USER = 12_345
 """A user without rights, in some sequences."""
 WITHOUT: set[str] = set()
+QUIC_SHARE = 0.2
+DAY_S = 86_400
+CLOCK_STEPS_S = (1, -1, 3600, -3600, DAY_S, -DAY_S, 40 * DAY_S, -40 * DAY_S, 4000 * DAY_S, -4000 * DAY_S)
+"""Steps of the wall clock, s."""
 KILLS_MAX = 160
 """Changing system calls of a copy of some twenty changed entries."""
+
+CUTS_MAX = 50
+"""Changing system calls of both ends before which a connection is cut: most copies reach them."""
+KILLS_SENDER_MAX = 16
+"""The same of an end that only sends."""
 
 
 class Draw:
     """Draws steps for one world, of which it sees the names."""
 
-    def __init__(self, seed: int, root: bytes, kinds: dict[str, float], options: frozenset[str]) -> None:
-        """`kinds`: weights of how copies are disturbed. `options`: names that this version of elephan knows."""
+    def __init__(
+        self,
+        seed: int,
+        root: bytes,
+        kinds: dict[str, float],
+        options: frozenset[str],
+        remote_share: float = 0.0,
+        has_clock: bool = False,
+    ) -> None:
+        """`kinds`: weights of how copies are disturbed. `options`: names that this version of elephan knows.
+        `remote_share`: probability that copies are between two hosts. `has_clock`: the clock can be set.
+        """
         self.random = random.Random(seed)
         self.root = root
         self.kinds = kinds
@@ -36,6 +55,8 @@ class Draw:
         self.user = USER if self.random.random() < 0.12 else None
         self.stealth = self.random.random() < 0.3
         """Changes that size and time do not show are drawn, and so some hashes are of an earlier content."""
+        self.is_remote = self.random.random() < remote_share
+        self.has_clock = has_clock
 
     def names(self, area: bytes) -> tuple[list[bytes], list[bytes]]:
         """Return folders and other entries of an area, relative to the world."""
@@ -227,7 +248,7 @@ class Draw:
             switches |= set(draw.sample(sorted(set(SWITCHES) - {"mirror", "quic"} - WITHOUT), draw.randrange(1, 4)))
         if {"one_stream", "many_streams"} <= switches:
             switches.discard("one_stream")
-        if draw.random() < 0.04:
+        if draw.random() < QUIC_SHARE and "quic" not in WITHOUT:
             switches.add("quic")
         if form != "file" and draw.random() < 0.45:
             switches.add("mirror")
@@ -236,16 +257,52 @@ class Draw:
         removals = None
         if "mirror" in switches and "--max-removals" in self.options:
             removals = draw.choice((None, None, None, 1000, 1000, 1000, 0, 1, 3))
-        return Request(sources, destination, frozenset(switches), exclude, link_to, removals, self.user)
+        ends, carried = "", None
+        if self.is_remote:
+            ends = draw.choices(("destination", "source", "both", ""), (45, 40, 7, 8))[0]
+        if ends and draw.random() < 0.4:
+            carried = draw.choice(CARRIED)
+            if "quic" in switches and carried != "--listen=local" or ends == "both":
+                carried = None
+        return Request(
+            sources, destination, frozenset(switches), exclude, link_to, removals, self.user, ends, carried
+        )
+
+    def clock(self) -> Step:
+        """Return a step that sets the clock."""
+        return ["clock", self.random.choice(CLOCK_STEPS_S)]
 
     def how(self, request: Request) -> dict[str, Any]:
         """Return how a copy is disturbed."""
+        how = self.disturbance(request)
+        if self.has_clock and self.random.random() < 0.12:
+            how["clock"] = [self.random.randrange(1, 60), self.random.choice(CLOCK_STEPS_S)]
+        return how
+
+    def disturbance(self, request: Request) -> dict[str, Any]:
+        """Return how a copy is disturbed, but for the clock."""
         draw = self.random
         kind = draw.choices(list(self.kinds), list(self.kinds.values()))[0]
+        if kind == "cut" and not request.ends:
+            kind = "kill"
+        if kind == "cut":
+            what = draw.choice(("link", "link", "data", "one", "all"))
+            seconds = draw.choice((0.05, 0.3, 1.0, 2.5)) if what == "link" else 0.0
+            return {"cut": [draw.randrange(1, CUTS_MAX), what, seconds]}
         if kind == "kill":
             # Two in a row: the second one meets what the first has left.
             count = draw.choice((1, 1, 1, 2, 3))
             how: dict[str, Any] = {"kill": [kill_at(draw) for _ in range(count)]}
+            if request.ends:
+                how["sides"] = [draw.choice(("here", "there", "there")) for _ in range(count)]
+                receives = "here" if request.ends == "source" else "there"
+                for number, side in enumerate(how["sides"]):
+                    # A sender changes its own state alone.
+                    if side != receives:
+                        how["kill"][number] = draw.randrange(1, KILLS_SENDER_MAX)
+                if draw.random() < 0.3:
+                    # The same command runs at once, before the other end knows that this one is gone.
+                    how["hasty"] = True
             if draw.random() < 0.35:
                 # The sources change before the same command runs again.
                 how["between"] = [
@@ -255,7 +312,8 @@ class Draw:
                 how["forget"] = True
             return how
         if kind == "error":
-            return {"error": [kill_at(draw), draw.choice(("ENOSPC", "EIO"))]}
+            error = [kill_at(draw), draw.choice(("ENOSPC", "EIO"))]
+            return {"error": [*error, draw.choice(("here", "there"))] if request.ends else error}
         if kind == "change":
             return {"change": [draw.randrange(1, 30), self.change(b"src")]}
         if kind == "busy":

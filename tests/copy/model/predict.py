@@ -81,6 +81,8 @@ class _Copy:
         """Attributes that the first name of each file may have where they are left out."""
         self.known: set[tuple[object, ...]] = set()
         """Files of which a name is there already."""
+        self.free_content: set[tuple[object, ...]] = set()
+        """Files that keep a content that size and time do not show to be another one, or get that of the source."""
         self.tops: set[bytes] = set()
         """Names directly below the destination, where sources may clash."""
         self.contents = sum(source.endswith(b"/") for source in request.sources)
@@ -275,10 +277,14 @@ class _Copy:
         if source.kind == "file":
             if there is not None and is_same_kind and self._looks_same(source, there):
                 content = there.content
+                if content != source.content and self._gets_metadata_anew(source, there):
+                    self.free_content.add(labels[path])
             # Further names of a file are links to its first one, whatever they had.
             content = self.first.setdefault(labels[path], content)
             if content != source.content:
                 out.settled.add(path)
+            if labels[path] in self.free_content:
+                unjudged.add("content")
         node = source.but(content=content, size=size, unjudged=frozenset(unjudged))
         if source.kind == "file":
             node = node.but(inode=labels[path])
@@ -337,6 +343,12 @@ class _Copy:
         if self.request.on("checksum") or there is None or there.kind != "file":
             return False
         return there.size == source.size and there.modified_ns == source.modified_ns
+
+    def _gets_metadata_anew(self, source: Node, there: Node) -> bool:
+        """A file with other names, which keep their metadata: a new one gets those of the source, and may be read."""
+        return there.links > 1 and any(
+            getattr(source, name) != getattr(there, name) for name in ("mode", "uid", "gid", "xattrs")
+        )
 
     def _linked(self, path: bytes, source: Node, node: Node) -> Node:
         """A file that the older version has as well is a name of it."""

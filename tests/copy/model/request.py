@@ -21,6 +21,10 @@ SWITCHES = {
     "many_streams": "--streams=9",
 }
 """Options without a value, by the name that a step has for them."""
+REMOTE = "remote"
+"""The second host in the book of hosts."""
+CARRIED = ("--over-ssh", "--plaintext", "--listen=local")
+"""Options of copies between hosts, one at most: how data is carried."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ class Request:
     max_removals: int | None = None
     user: int | None = None
     """Runs as this user; None: as root."""
+    ends: str = ""
+    """Ends at the second host: "source", "destination", "both"; "": none."""
+    carried: str | None = None
+    """One of `CARRIED`."""
 
     def on(self, switch: str) -> bool:
         """Return True if an option of `SWITCHES` is set."""
@@ -42,7 +50,11 @@ class Request:
 
     def words(self, root: bytes, extra: tuple[bytes, ...] = ()) -> list[bytes]:
         """Return the command line behind `elephan`."""
-        words = [b"copy", *(root + b"/" + source for source in self.sources), root + b"/" + self.destination]
+        there = REMOTE.encode() + b":"
+        source_host = there if self.ends in ("source", "both") else b""
+        host = there if self.ends in ("destination", "both") else b""
+        words = [b"copy", *(source_host + root + b"/" + source for source in self.sources)]
+        words.append(host + root + b"/" + self.destination)
         words += [SWITCHES[name].encode() for name in sorted(self.switches)]
         for pattern in self.exclude:
             words += [b"--exclude", pattern.encode()]
@@ -50,6 +62,8 @@ class Request:
             words += [b"--link-to", root + b"/" + self.link_to]
         if self.max_removals is not None:
             words += [b"--max-removals", b"%d" % self.max_removals]
+        if self.carried is not None:
+            words.append(self.carried.encode())
         return [*words, *extra]
 
     def as_step(self) -> dict[str, Any]:
@@ -63,6 +77,8 @@ class Request:
         step |= {"link_to": self.link_to.decode("latin-1")} if self.link_to is not None else {}
         step |= {"max_removals": self.max_removals} if self.max_removals is not None else {}
         step |= {"user": self.user} if self.user is not None else {}
+        step |= {"ends": self.ends} if self.ends else {}
+        step |= {"carried": self.carried} if self.carried is not None else {}
         return step
 
     @classmethod
@@ -77,6 +93,8 @@ class Request:
             None if link_to is None else link_to.encode("latin-1"),
             step.get("max_removals"),
             step.get("user"),
+            step.get("ends", ""),
+            step.get("carried") if step.get("ends") else None,
         )
 
 

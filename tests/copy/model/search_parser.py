@@ -14,5 +14,6 @@ def search_parser(description: str | None, length: int) -> argparse.ArgumentPars
     parser.add_argument("--seed", type=int, metavar="N", help="only this one")
     parser.add_argument("--sequences", type=int, metavar="N", help="so many sequences, whatever time they take")
     parser.add_argument("--length", type=int, default=length, metavar="N", help=f"steps of each (default: {length})")
+    parser.add_argument("--shrink-for", type=float, default=60, metavar="S", help="time to shrink a failure, s")
     parser.add_argument("--steps", type=Path, metavar="FILE", help="the steps of a file, as a failure leaves it")
     return parser

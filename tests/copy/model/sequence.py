@@ -9,6 +9,7 @@ import shutil
 import signal
 import stat
 import tempfile
+import threading
 from collections import Counter as Counts
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,14 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.copy.model import changes, command, judge, places, tracer
+from tests.copy.model import changes, clock, command, judge, places, tracer
 from tests.copy.model.changes import Step
 from tests.copy.model.command import Result
 from tests.copy.model.draw import Draw
 from tests.copy.model.durability import Durability
 from tests.copy.model.predict import CAPABILITY, STATE, Prediction, predict
+from tests.copy.model.remote import Remote
 from tests.copy.model.request import Request
-from tests.copy.model.tracer import Counter, Damage, Interruption, Observer, Traced
+from tests.copy.model.tracer import At, Counter, Damage, Interruption, Observer, Traced
 from tests.copy.model.walk import Tree, below, walk
 
 AREAS = (b"src", b"src2", b"dst", b"sib")
@@ -31,6 +33,10 @@ STEPS = 100
 """Steps of a sequence."""
 WORLD = b"world"
 SPACE_BYTES = 1 << 16
+VERIFIED_REMOTE = 3
+"""Of copies between hosts one in so many is verified by its receipt."""
+CLOCK_MAX_S = 20_000 * 86_400
+"""Most that the clock of commands differs from that of the machine: 55 years, so never before 1970."""
 
 
 class Failed(Exception):
@@ -57,6 +63,23 @@ class Machine:
     """Names of faults that every copy gets."""
     counts: Counts[str] = field(default_factory=Counts)
     max_steps: int = STEPS
+    remote: Remote | None = None
+    """The second host."""
+    remote_share: float = 0.0
+    """Share of sequences whose copies are between both."""
+    clock: Path | None = None
+    """File of the clock that commands see (`tests.copy.model.clock`); None: that of the machine."""
+
+    def set_clock(self, offset_s: int) -> None:
+        """Set the clock that commands see."""
+        if self.clock is not None:
+            clock.set_offset(self.clock, max(-CLOCK_MAX_S, min(CLOCK_MAX_S, offset_s)))
+
+    def step_clock(self, seconds: int) -> None:
+        """Let the clock that commands see go forward or back."""
+        if self.clock is not None:
+            self.counts["clock steps"] += 1
+            self.set_clock(clock.offset(self.clock) + seconds)
 
 
 class World:
@@ -76,9 +99,14 @@ class World:
         """The copy that is judged was killed or failed before, and may have removed something then."""
         self.unfinished: set[str] = set()
         """States of copies that were killed and not run again."""
+        self.receipts: dict[str, bytes] = {}
+        """Receipts that are kept, by name."""
         for area in AREAS:
             os.makedirs(self.root + b"/" + area)
         self.state = Path(tempfile.mkdtemp(prefix="state-", dir=machine.state))
+        machine.set_clock(0)
+        if machine.remote is not None:
+            machine.remote.book(self.state / "hosts.toml")
         if user is not None:
             self.give(user)
             os.chown(self.state, user, user)
@@ -104,7 +132,13 @@ class World:
         self.steps.append(step)
         self.machine.counts["steps"] += 1
         if step[0] == "copy":
-            self.copy(Request.of_step(step[1]), dict(step[2]))
+            request = Request.of_step(step[1])
+            if request.ends and self.machine.remote is None:
+                # As a failure leaves it, on a machine that cannot make the second host.
+                request = replace(request, ends="", carried=None)
+            self.copy(request, dict(step[2]))
+        elif step[0] == "clock":
+            self.machine.step_clock(int(step[1]))
         elif step[0] == "rotate":
             self.rotate()
         elif step[0] == "mount":
@@ -173,11 +207,12 @@ class World:
             # A copy would write to the device.
             return
         self.machine.counts["copies"] += 1
+        self.machine.counts["copies between hosts"] += bool(request.ends)
         before = walk(self.root)
         mounts = frozenset(self.mounts)
         prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         scope = request.destination.rstrip(b"/").split(b"/")[0]
-        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second", "change", "damage", "busy"})
+        self.is_disturbed = bool(how.keys() & {"full", "kill", "error", "second", "change", "damage", "busy", "cut"})
         if "full" in how:
             self.disturbed_by_full(request, int(how["full"]), prediction, before, scope)
         if "change" in how:
@@ -188,8 +223,12 @@ class World:
             self.damaged(request, int(how["damage"]), prediction, before, scope)
         if "dry" in how:
             self.dry(request, prediction, before)
-        for at in how.get("kill", ()):
-            self.disturbed(request, Counter(at), prediction, before, scope)
+        if "cut" in how:
+            self.cut(request, how["cut"], prediction, before, scope)
+        sides = how.get("sides", ())
+        for number, at in enumerate(how.get("kill", ())):
+            side = sides[number] if request.ends and number < len(sides) else "here"
+            self.disturbed(request, Counter(at, side=side), prediction, before, scope, bool(how.get("hasty")))
             if "forget" in how:
                 self.forgotten(scope)
             if "between" in how:
@@ -204,8 +243,9 @@ class World:
                 before = self.without_parts(walk(self.root), scope)
                 prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         if "error" in how:
-            at, error = how["error"]
-            self.disturbed(request, Counter(at, error), prediction, before, scope)
+            at, error, *side = how["error"]
+            counter = Counter(at, error, side[0] if side and request.ends else "here")
+            self.disturbed(request, counter, prediction, before, scope)
         self.whole(request, prediction, before, scope, how)
 
     def commands(self, request: Request) -> tuple[list[list[bytes]], Path]:
@@ -215,12 +255,68 @@ class World:
         extra = (b"--quiet", b"--retry-for=1s", b"--receipt", os.fsencode(file))
         return [request.words(self.root, extra)], file
 
-    def disturbed(self, request: Request, counter: Counter, prediction: Prediction, before: Tree, scope: bytes) -> None:
-        """Run a copy that is killed, or meets an error; no name may have half a file then."""
+    def traced(self, request: Request, observers: list[Observer]) -> Result:
+        """Run a copy under the eyes of observers, at both ends, and wait for all that it has started."""
         words, _ = self.commands(request)
-        result = Traced([counter, *self.planted(request)]).run(words, self.state, request.user)
+        result = Traced(observers, has_remote=bool(request.ends)).run(words, self.state, request.user)
+        self.nothing_runs(request)
+        return result
+
+    def nothing_runs(self, request: Request) -> None:
+        """A copy that has ended, however it has, leaves no process at the second host."""
+        if request.ends and self.machine.remote is not None and (left := self.machine.remote.wait()):
+            self.fail([f"left in the second host: {left}"])
+
+    def cut(self, request: Request, cut: list[Any], prediction: Prediction, before: Tree, scope: bytes) -> None:
+        """Run a copy whose connection is cut."""
+        at, what, seconds = cut
+        remote = self.machine.remote
+        if remote is None or not request.ends:
+            return
+        repairs: list[threading.Timer] = []
+
+        def act() -> None:
+            if what != "link":
+                remote.reset(what)
+                return
+            remote.set_link(False)
+            repairs.append(threading.Timer(seconds, lambda: remote.set_link(True)))
+            repairs[0].start()
+
+        observer = At(at, act)
+        try:
+            result = self.traced(request, [observer, *self.planted(request)])
+        finally:
+            for repair in repairs:
+                repair.join()
+        self.machine.counts["cuts"] += observer.did
+        self.sane(result)
+        if lines := judge.torn(prediction, before, walk(self.root), scope, lenient=True):
+            self.fail([f"cut ({what}) before call {at}: {line}" for line in lines])
+
+    def disturbed(
+        self,
+        request: Request,
+        counter: Counter,
+        prediction: Prediction,
+        before: Tree,
+        scope: bytes,
+        hasty: bool = False,
+    ) -> None:
+        """Run a copy that is killed, or meets an error; no name may have half a file then.
+
+        `hasty`: nothing waits for the other end of a front that is killed.
+        """
+        if hasty and request.ends and counter.side == "here":
+            words, _ = self.commands(request)
+            result = Traced([counter, *self.planted(request)], is_hasty=True).run(words, self.state, request.user)
+            self.machine.counts["kills"] += bool(counter.did)
+            self.sane(result, killed=True)
+            return
+        result = self.traced(request, [counter, *self.planted(request)])
         if counter.did:
             self.machine.counts["kills" if counter.error is None else "errors"] += 1
+            self.machine.counts["kills at the second host"] += counter.error is None and counter.side == "there"
         self.sane(result, killed=counter.error is None)
         after = walk(self.root)
         if lines := judge.torn(prediction, before, after, scope, lenient=counter.error is not None):
@@ -245,8 +341,7 @@ class World:
         """Run a copy whose disk changes a byte, with --verify=read: no name may have it."""
         request = replace(request, switches=request.switches | {"verify_read"})
         damage = Damage(at, os.fsdecode(self.root + b"/" + scope))
-        words, _ = self.commands(request)
-        self.sane(Traced([damage, *self.planted(request)]).run(words, self.state, request.user))
+        self.sane(self.traced(request, [damage, *self.planted(request)]))
         self.machine.counts["damaged"] += damage.did
         if lines := judge.torn(prediction, before, walk(self.root), scope, lenient=True):
             self.fail([f"a byte was changed behind write {at}: {line}" for line in lines])
@@ -292,8 +387,7 @@ class World:
         at, step = change
         area = os.fsdecode(self.root + b"/src")
         interruption = Interruption(at, area, lambda: changes.apply(self.root, step))
-        words, _ = self.commands(request)
-        self.sane(Traced([interruption]).run(words, self.state, request.user))
+        self.sane(self.traced(request, [interruption]))
         self.machine.counts["changes meanwhile"] += interruption.did
         after = walk(self.root)
         now = {path: node for path, node in before.items() if not is_source(path)}
@@ -325,6 +419,9 @@ class World:
         if durability is not None:
             observers.append(durability)
         refusal: list[Result] = []
+        if "clock" in how and self.machine.clock is not None:
+            at, seconds = how["clock"]
+            observers.append(At(at, lambda: self.machine.step_clock(seconds)))
         if "busy" in how:
             area = os.fsdecode(self.root + b"/src")
             other = [*words[0][:-2], b"--receipt", os.fsencode(self.state / "second.json")]
@@ -335,8 +432,7 @@ class World:
             observers.append(Interruption(int(how["busy"]), area, again, wants=frozenset({"pread64"})))
         second = self.second(request, how)
         if observers:
-            traced = Traced(observers)
-            result = traced.run(words, self.state, request.user)
+            result = Traced(observers, has_remote=bool(request.ends)).run(words, self.state, request.user)
         else:
             result = command.start(words, self.state, request.user).wait()
         self.sane(result)
@@ -370,6 +466,7 @@ class World:
             if lines := durability.at_end():
                 self.fail(lines)
         self.machine.counts[f"exit code {result.code}"] += 1
+        self.check_receipts(result.code)
         self.check_receipt(request, prediction, result, file)
         self.check_state()
         if result.code == 0:
@@ -383,7 +480,7 @@ class World:
         if kind is None:
             return None
         self.machine.counts["second copies"] += 1
-        twin = request if kind == "same" else Request((b"src/",), b"twin", frozenset(), (), None, None, request.user)
+        twin = request if kind == "same" else Request((b"src/",), b"twin", user=request.user, ends=request.ends)
         extra = (b"--quiet", b"--retry-for=1s", b"--receipt", os.fsencode(self.state / "second.json"))
         return command.start([twin.words(self.root, extra)], self.state, request.user)
 
@@ -406,6 +503,16 @@ class World:
             self.fail([f"the second copy: {line}" for line in lines])
 
     # Statements of a copy about itself.
+
+    def check_receipts(self, code: int) -> None:
+        """No receipt replaces an older one, whatever the clock says."""
+        found = {path.name: path.read_bytes() for path in (self.state / "elephan" / "receipts").glob("[!.]*")}
+        gone = [name for name, content in self.receipts.items() if found.get(name) != content]
+        if code == 0 and len(found) <= len(self.receipts):
+            self.fail([f"no receipt is kept: {sorted(found)}"])
+        self.receipts = found
+        if gone:
+            self.fail([f"receipts are gone, or others now: {sorted(gone)}"])
 
     def check_receipt(self, request: Request, prediction: Prediction, result: Result, file: Path) -> None:
         """A receipt is a promise: it has the numbers of the prediction, and both sides agree with it."""
@@ -447,6 +554,10 @@ class World:
         if request.user is not None and any(node.mode & 0o500 != 0o500 for node in prediction.entries.values()):
             # Files that need not be copied, and that the user may not read.
             return
+        self.machine.counts["by number"] += 1
+        if request.ends and self.machine.counts["by number"] % VERIFIED_REMOTE:
+            # Each costs two sessions more.
+            return
         verify = [b"copy", b"verify", os.fsencode(file)]
         verified = command.start([verify, [*verify, b"--side=source"]], self.state, request.user).wait()
         if verified.code != 0:
@@ -461,7 +572,6 @@ class World:
             for path, node in prediction.tree.items()
             if path in prediction.entries and node.kind == "file" and node.size and path not in prediction.choices
         ]
-        self.machine.counts["by number"] += 1
         if not files or self.machine.counts["by number"] % 12:
             return
         path = self.root + b"/" + files[len(self.steps) % len(files)]
@@ -534,8 +644,11 @@ def is_source(path: bytes) -> bool:
 
 def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
     """Draw and make a sequence; return its steps, and the fault if there is one."""
-    draw = Draw(seed, os.fsencode(machine.folder) + b"/" + WORLD, machine.kinds, machine.options)
+    has_clock = machine.clock is not None
+    root = os.fsencode(machine.folder) + b"/" + WORLD
+    draw = Draw(seed, root, machine.kinds, machine.options, machine.remote_share, has_clock)
     world = World(machine, draw.user)
+    machine.counts["sequences between hosts"] += draw.is_remote
     try:
         for area in draw.beginning():
             world.do(draw.create(area.encode()))
@@ -545,6 +658,8 @@ def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
             has_older = os.path.isdir(world.root + b"/old")
             if draw.random.random() < 0.12:
                 world.do(["rotate"])
+            if has_clock and draw.random.random() < 0.06:
+                world.do(draw.clock())
             if draw.random.random() < 0.08 and world.bound < 3:
                 world.do(draw.mount())
             world.do(draw.copy(has_older))

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import platform
 import signal
+import socket
+import struct
+import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,9 +40,15 @@ FICLONE = 0x40049409
 
 PTRACE_CONT, PTRACE_GETREGS, PTRACE_SETREGS, PTRACE_SYSCALL = 7, 12, 13, 24
 PTRACE_GETEVENTMSG, PTRACE_SEIZE = 0x4201, 0x4206
+HOLD = "ELEPHAN_MODEL_HOLD"
+"""Variable with the socket at which processes of the second host wait to be traced (hold.c)."""
+AGENT = "agent-"
+"""Beginning of the name of an agent's process."""
 OPTIONS = 1 | 2 | 4 | 8 | 0x80 | 0x100000
 """TRACESYSGOOD, TRACEFORK, TRACEVFORK, TRACECLONE, TRACESECCOMP, EXITKILL."""
 EVENT_SECCOMP, EVENT_STOP = 7, 128
+BEGINS = frozenset({1, 2, 3})
+"""Events of fork(2), vfork(2) and clone(2)."""
 WALL = 0x40000000
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 RET_TRACE, RET_ALLOW = 0x7FF00000, 0x7FFF0000
@@ -81,6 +92,8 @@ class Call:
     name: str
     process: int
     thread: int
+    side: str = "here"
+    """"here": the command itself. "there": its agent at the second host. "": a process that either started."""
     _registers: _Registers | None = None
 
     @property
@@ -191,19 +204,40 @@ class Counter(Observer):
     at: int
     error: str | None = None
     """Name of the error that the call gives; None: the process is killed."""
+    side: str = "here"
+    """Side whose calls are counted (`Call.side`)."""
     count: int = 0
     did: str = ""
     """The call at which it was done."""
 
     def enter(self, call: Call) -> Act:
         """See `Observer`."""
-        if self.did or not is_counted(call):
+        if self.did or call.side != self.side or not is_counted(call):
             return None
         self.count += 1
         if self.count < self.at:
             return None
         self.did = call.name
         return Kill() if self.error is None else Skip(-getattr(errno, self.error))
+
+
+@dataclass
+class At(Observer):
+    """Calls `act` before call number `at` that changes files, of either side."""
+
+    at: int
+    act: Callable[[], None]
+    count: int = 0
+    did: bool = False
+
+    def enter(self, call: Call) -> Act:
+        """See `Observer`."""
+        if not self.did and call.side and is_counted(call):
+            self.count += 1
+            if self.count >= self.at:
+                self.did = True
+                self.act()
+        return None
 
 
 @dataclass
@@ -258,31 +292,83 @@ class Damage(Observer):
             os.close(handle)
 
 
+class Hold:
+    """A socket at which processes of the second host wait until they are traced."""
+
+    def __init__(self, program: bytes, taken: Callable[[int], bool]) -> None:
+        """`program`: the filter that each gets. `taken`: called with its id; has it traced."""
+        self.program = program
+        self.taken = taken
+        self.path = f"{tempfile.gettempdir()}/elephan-hold-{os.getpid()}-{id(self):x}"
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.path)
+        os.chmod(self.path, 0o777)
+        self.listener.listen(64)
+        self.listener.setblocking(False)
+        # A tracer waits by waitpid(2) alone, which this signal interrupts.
+        self.previous = signal.signal(signal.SIGIO, self._take)
+        fcntl.fcntl(self.listener, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(self.listener, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+
+    def _take(self, *_: object) -> None:
+        while True:
+            try:
+                connection, _address = self.listener.accept()
+            except OSError:
+                return
+            with connection, suppress(OSError):
+                process, _user, _group = struct.unpack(
+                    "iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                )
+                if self.taken(process):
+                    connection.sendall(struct.pack("H", len(self.program) // 8) + self.program)
+
+    def close(self) -> None:
+        """Let further processes run untraced."""
+        self.listener.close()
+        signal.signal(signal.SIGIO, self.previous)
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
+
+
 @dataclass
 class Traced:
-    """A process that is traced to its end."""
+    """A process that is traced to its end, with its children."""
 
     observers: list[Observer]
+    has_remote: bool = False
+    """Its agents at the second host are traced, too."""
+    is_hasty: bool = False
+    """Its end is the end of all that it has started: as if its machine had lost power."""
     pending: dict[int, Call] = field(default_factory=dict)
     """Calls that run, by thread, of which the end is wanted."""
-    others: dict[int, int] = field(default_factory=dict)
-    """Status of other children of this process that have ended meanwhile."""
+    tasks: dict[int, int] = field(default_factory=dict)
+    """Threads that are traced, with their processes; 0: not looked up yet."""
+    sides: dict[int, str] = field(default_factory=dict)
+    """Sides of processes, once they are known."""
 
     def run(
         self, commands: list[list[bytes]], state: Path, user: int | None = None, limit_s: float = command.TIME_LIMIT_S
     ) -> Result:
         """Run commands as `command.start` does, under the eyes of the observers."""
         names = sorted(set().union(*(observer.wants for observer in self.observers)))
+        program = _program(names)
+        hold = Hold(bytes(program), self._seized) if self.has_remote else None
         gate, open_gate = os.pipe()
 
         def prepare() -> None:
+            if hold is not None:
+                os.environ[HOLD] = hold.path
+                hold.listener.close()
             os.close(open_gate)
             os.read(gate, 1)
             os.close(gate)
-            _filter(names)
+            _install(program)
 
         child = command.start(commands, state, user, prepare)
         os.close(gate)
+        self.sides[child.pid] = "here"
+        self.tasks[child.pid] = child.pid
         _ptrace(PTRACE_SEIZE, child.pid, 0, OPTIONS)
         os.write(open_gate, b"x")
         os.close(open_gate)
@@ -291,42 +377,104 @@ class Traced:
         def end(*_: object) -> None:
             nonlocal hung
             hung = True
-            os.kill(child.pid, signal.SIGKILL)
+            self.kill()
 
         previous = signal.signal(signal.SIGALRM, end)
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
             status = self._until_end(child.pid, names)
+            if self.is_hasty:
+                self.kill()
+            if hold is not None:
+                hold.close()
+                hold = None
+            self._until_all_ended(names)
         finally:
+            if hold is not None:
+                hold.close()
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, previous)
         result = child.result(status)
         return Result(-signal.SIGALRM, result.output + "\nthe command hangs") if hung else result
 
+    def _seized(self, process: int) -> bool:
+        """Trace a process of the second host."""
+        if not _ptrace(PTRACE_SEIZE, process, 0, OPTIONS):
+            return False
+        self.tasks[process] = process
+        self.sides[process] = "there"
+        return True
+
+    def kill(self) -> None:
+        """End all that is traced."""
+        for task in list(self.tasks):
+            with suppress(ProcessLookupError):
+                os.kill(task, signal.SIGKILL)
+
     def _until_end(self, process: int, names: list[str]) -> int:
         while True:
             thread, status = os.waitpid(-1, WALL)
-            if not os.WIFSTOPPED(status):
-                if thread == process:
-                    return status
-                self.others[thread] = status
-                continue
-            event, signal_number = status >> 16, os.WSTOPSIG(status)
-            if event == EVENT_SECCOMP:
-                self._enter(process, thread, names)
-            elif signal_number == signal.SIGTRAP | 0x80:
-                self._leave(thread)
-            elif event:
-                # A thread that begins or stops.
-                _continue(thread)
-            else:
-                _continue(thread, signal_number)
+            if self._seen(thread, status, names) and thread == process:
+                return status
 
-    def _enter(self, process: int, thread: int, names: list[str]) -> None:
-        message = ctypes.c_ulong()
-        if not _ptrace(PTRACE_GETEVENTMSG, thread, 0, ctypes.addressof(message)):
+    def _until_all_ended(self, names: list[str]) -> None:
+        """Serve what the command has started: a filter without a tracer lets its calls fail."""
+        while self.tasks:
+            for task in list(self.tasks):
+                if not os.path.exists(f"/proc/{task}"):
+                    del self.tasks[task]
+            if not self.tasks:
+                return
+            try:
+                thread, status = os.waitpid(-1, WALL)
+            except ChildProcessError:
+                return
+            self._seen(thread, status, names)
+
+    def _seen(self, thread: int, status: int, names: list[str]) -> bool:
+        """Handle a change of a thread; return True if it has ended."""
+        if not os.WIFSTOPPED(status):
+            if self.tasks.pop(thread, None) is None:
+                # Another child of this process, whose end its `Child` wants.
+                command.ENDED[thread] = status
+            self.pending.pop(thread, None)
+            self.sides.pop(thread, None)
+            return True
+        self.tasks.setdefault(thread, 0)
+        event, signal_number = status >> 16, os.WSTOPSIG(status)
+        if event == EVENT_SECCOMP:
+            self._enter(thread, names)
+        elif signal_number == signal.SIGTRAP | 0x80:
+            self._leave(thread)
+        elif event:
+            if event in BEGINS and (begun := _message(thread)):
+                self.tasks.setdefault(begun, 0)
+            # A thread that begins or stops.
+            _continue(thread)
+        else:
+            _continue(thread, signal_number)
+        return False
+
+    def _process_of(self, thread: int) -> int:
+        if not self.tasks[thread]:
+            with suppress(OSError), open(f"/proc/{thread}/status") as lines:
+                self.tasks[thread] = next(int(line.split()[1]) for line in lines if line.startswith("Tgid:"))
+        return self.tasks[thread]
+
+    def _side_of(self, process: int) -> str:
+        side = self.sides.get(process, "")
+        if side == "there":
+            # Its shell runs the first steps, and becomes the agent.
+            with suppress(OSError), open(f"/proc/{process}/comm") as name:
+                return side if name.read().startswith(AGENT) else ""
+        return side
+
+    def _enter(self, thread: int, names: list[str]) -> None:
+        number = _message(thread)
+        if number is None:
             return
-        call = Call(names[message.value], process, thread)
+        process = self._process_of(thread)
+        call = Call(names[number], process, thread, self._side_of(process))
         act: Act = None
         for observer in self.observers:
             if call.name in observer.wants:
@@ -352,12 +500,18 @@ class Traced:
     def _leave(self, thread: int) -> None:
         call = self.pending.pop(thread, None)
         if call is not None:
-            end = Call(call.name, call.process, thread)
+            end = Call(call.name, call.process, thread, call.side)
             result = ctypes.c_long(end.registers.rax).value
             for observer in self.observers:
                 if call.name in observer.wants:
                     observer.leave(call, result)
         _continue(thread)
+
+
+def _message(thread: int) -> int | None:
+    """Return the message of an event; None: the thread has ended."""
+    message = ctypes.c_ulong()
+    return message.value if _ptrace(PTRACE_GETEVENTMSG, thread, 0, ctypes.addressof(message)) else None
 
 
 def _continue(thread: int, signal_number: int = 0) -> None:
@@ -374,15 +528,19 @@ def _ptrace(request: int, thread: int, address: int, data: int) -> bool:
     return True
 
 
-def _filter(names: Iterable[str]) -> None:
-    """Stop this process, and all threads that it will have, at these calls."""
+def _program(names: Iterable[str]) -> ctypes.Array[_Instruction]:
+    """Return the filter that stops a process at these calls."""
     # Load the number (offset 0 of seccomp_data), compare, and return what to do (linux/filter.h).
     words = [(0x20, 0, 0, 0)]
     for index, name in enumerate(names):
         words += [(0x15, 0, 1, CALLS[name]), (0x06, 0, 0, RET_TRACE | index)]
     words.append((0x06, 0, 0, RET_ALLOW))
-    program = (_Instruction * len(words))(*(_Instruction(*word) for word in words))
-    whole = _Program(len(words), program)
+    return (_Instruction * len(words))(*(_Instruction(*word) for word in words))
+
+
+def _install(program: ctypes.Array[_Instruction]) -> None:
+    """Put this process, and all threads that it will have, under a filter."""
+    whole = _Program(len(program), program)
     no = ctypes.c_ulong(0)
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), no, no, no) != 0:
         raise OSError(ctypes.get_errno(), "prctl: no_new_privs")

@@ -18,6 +18,8 @@ KINDS = {
     stat.S_IFSOCK: "socket",
 }
 PIECE_BYTES = 1 << 20
+XFS_ACL = "trusted.SGI_ACL_"
+"""XFS shows root its ACLs a second time, as they are stored (fs/xfs/xfs_acl.c); `system.posix_acl_` has them, too."""
 
 
 @dataclass(slots=True)
@@ -136,7 +138,9 @@ def travels(name: str) -> bool:
     """Return True for attributes that belong to the file, not to its host (docs/design/copy-files.md)."""
     if name in ("system.posix_acl_access", "system.posix_acl_default", "security.capability"):
         return True
-    return name.startswith("user.") or (name.startswith("trusted.") and not name.startswith("trusted.overlay."))
+    return name.startswith("user.") or (
+        name.startswith("trusted.") and not name.startswith(("trusted.overlay.", XFS_ACL))
+    )
 
 
 def _xattrs(path: bytes) -> dict[str, bytes]:

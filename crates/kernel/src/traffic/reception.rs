@@ -11,10 +11,12 @@ use crate::clock;
 use crate::error::KernelError;
 use crate::remote_plan::ReceivePlan;
 use crate::socket_plan::SocketPlan;
+use admission::{Limits, Pending};
+use rustix::process::{getrlimit, Resource};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use units::{Span, NS_PER_S};
+use units::{Span, Time, NS_PER_S};
 
 /// Longest wait, so that a stop is noticed.
 const NAP: Span = Span::from_millis(20);
@@ -31,11 +33,13 @@ const MAX_WAITING: usize = 256 << 10;
 /// Time for a connection to show its token.
 const TOKEN_TIME: Span = Span::from_secs(5);
 
-/// Connections with a wrong token, or none in time, that end the run.
-const MAX_WRONG: u32 = 32;
+/// Connections that have yet to show their token, beyond one for each flow. They may take a quarter of the process's
+/// descriptors.
+const ARRIVALS_MAX: usize = 512;
+const ARRIVALS_MIN: usize = 16;
 
-/// Connections that have yet to show their token, beyond one for each flow.
-const MAX_ARRIVALS: usize = 16;
+/// Connections taken in one turn, so that data is taken between them.
+const ACCEPTS: usize = 64;
 
 /// Time for the sending agent to close the connection of reports after the end.
 const LEAVE: Span = Span::from_secs(2);
@@ -50,6 +54,8 @@ pub(crate) struct Reception {
     /// By flow: its listener; None of a program's.
     listener_of: Vec<Option<usize>>,
     arrivals: Vec<Option<Arrival>>,
+    /// Places of `arrivals`.
+    pending: Pending<usize>,
     receivers: Vec<Option<Flow>>,
     link: Option<ReportLink>,
     /// Ends of programs.
@@ -57,6 +63,8 @@ pub(crate) struct Reception {
     /// Flows with a delivery that was not reported yet.
     unreported: Vec<u32>,
     flushed_ns: u64,
+    /// Connections from the peer's address that showed no token: none of them is a fault of the run, since any user of
+    /// that host, and all behind its address, can make one.
     wrong_tokens: u32,
     /// Connections from other addresses, closed at once.
     strangers: u32,
@@ -86,7 +94,6 @@ struct Arrival {
     socket: Socket,
     shown: [u8; BYTES],
     length: usize,
-    until_ns: u64,
     listener: usize,
 }
 
@@ -131,7 +138,7 @@ impl Reception {
             let number = match known {
                 Some(number) => number,
                 None => {
-                    let backlog = i32::try_from(flows + MAX_ARRIVALS).unwrap_or(i32::MAX);
+                    let backlog = i32::try_from(flows + ARRIVALS_MAX).unwrap_or(i32::MAX);
                     let socket = listen(&plan, &kind, &mut next, backlog).map_err(|refused| match refused {
                         NoPort::Failed((what, error)) => KernelError::Flow { flow: name.clone(), what, error },
                         NoPort::None(text) => KernelError::Port(text),
@@ -150,6 +157,12 @@ impl Reception {
             }
         }
         let programs = ProgramEnds::open(&plan, &names)?;
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).clamp(ARRIVALS_MIN, ARRIVALS_MAX) + flows;
+        let mut seed = [0; 8];
+        // Without random numbers an attacker may know whom a new connection displaces, and no more.
+        let _ = rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty());
+        let limits = Limits { total: most, per_address: most, time: TOKEN_TIME };
         Ok(Reception {
             plan,
             names,
@@ -158,6 +171,7 @@ impl Reception {
             listeners,
             listener_of,
             arrivals: vec![],
+            pending: Pending::new(limits, u64::from_ne_bytes(seed)),
             receivers: (0..flows).map(|_| None).collect(),
             link: None,
             programs,
@@ -185,7 +199,7 @@ impl Reception {
     /// with the bytes that all flows together have brought.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] when `stop` was set; the sending agent does not come, or goes; wrong tokens.
+    /// [`KernelError::Stopped`] when `stop` was set; the sending agent does not come, or goes.
     pub fn run(mut self, stop: &AtomicBool, report_progress: &mut dyn FnMut(&[u64])) -> Result<Taken, KernelError> {
         clock::be_exact();
         let until = clock::monotonic_ns() + self.plan.connect.0;
@@ -208,7 +222,7 @@ impl Reception {
             return Err(error);
         }
         self.leave();
-        Ok(Taken { ends: self.ends, strangers: self.strangers })
+        Ok(Taken { ends: self.ends, strangers: self.strangers + self.wrong_tokens })
     }
 
     /// One round; false when the run is over.
@@ -239,7 +253,7 @@ impl Reception {
                 End::Sender => {}
             }
         }
-        self.drop_late_arrivals()?;
+        self.drop_late_arrivals();
         let now = clock::monotonic_ns();
         if now.saturating_sub(self.flushed_ns) >= REPORT_INTERVAL.0 {
             self.report(now)?;
@@ -327,7 +341,7 @@ impl Reception {
 
     fn accept(&mut self, number: usize) -> Result<(), KernelError> {
         let failed = |e| KernelError::machine("accept", e);
-        loop {
+        for _ in 0..ACCEPTS {
             let Some(listener) = self.listeners[number].socket.as_ref() else { return Ok(()) };
             let Some((socket, from)) = listener.accept().map_err(failed)? else { return Ok(()) };
             if canonical(from) != canonical(self.plan.peer) {
@@ -335,19 +349,27 @@ impl Reception {
                 continue;
             }
             let place = self.arrivals.iter().position(Option::is_none).unwrap_or(self.arrivals.len());
-            if place >= MAX_ARRIVALS + self.receivers.len() {
-                // The oldest are dropped soon: they have had their time.
-                self.note_wrong()?;
-                continue;
-            }
             self.poll.add(&socket, place, End::Arrival).map_err(|e| KernelError::machine("epoll", e))?;
-            let until_ns = clock::monotonic_ns() + TOKEN_TIME.0;
-            let arrival = Arrival { socket, shown: [0; BYTES], length: 0, until_ns, listener: number };
+            let arrival = Arrival { socket, shown: [0; BYTES], length: 0, listener: number };
             match self.arrivals.get_mut(place) {
                 Some(free) => *free = Some(arrival),
                 None => self.arrivals.push(Some(arrival)),
             }
+            // The sending agent shows its token with its first packet: it mostly needs no place among those that wait.
+            self.handle_arrival(place)?;
+            if self.arrivals[place].is_some() {
+                let arrivals = &self.arrivals;
+                let shown = |place: &usize| arrivals.get(*place).and_then(Option::as_ref).map_or(0, |a| a.length);
+                let now = Time(clock::monotonic_ns());
+                if let Some(displaced) = self.pending.admit(now, place, from, shown) {
+                    self.arrivals[displaced] = None;
+                    self.wrong_tokens += 1;
+                }
+            }
         }
+        // There may be more, and the event of it has passed.
+        self.turns.push((number, End::Listener));
+        Ok(())
     }
 
     /// Reads the preamble of a connection, and not a byte more.
@@ -360,11 +382,14 @@ impl Reception {
                 // It ended without a word, or was reset.
                 Ok(_) | Err(_) => {
                     self.arrivals[place] = None;
-                    return self.note_wrong();
+                    self.pending.remove(&place);
+                    self.wrong_tokens += 1;
+                    return Ok(());
                 }
             }
         }
         let arrival = self.arrivals[place].take().expect("it was just read");
+        self.pending.remove(&place);
         let failed = |e| KernelError::machine("epoll", e);
         let free = |flow: usize| self.receivers.get(flow).is_some_and(Option::is_none);
         match Preamble::parse(&arrival.shown, self.plan.token) {
@@ -384,7 +409,10 @@ impl Reception {
                     link.queue(&Record::Came { flow });
                 }
             }
-            _ => return self.note_wrong(),
+            _ => {
+                self.wrong_tokens += 1;
+                return Ok(());
+            }
         }
         let listener = &mut self.listeners[arrival.listener];
         listener.expected = listener.expected.saturating_sub(1);
@@ -394,20 +422,11 @@ impl Reception {
         Ok(())
     }
 
-    fn drop_late_arrivals(&mut self) -> Result<(), KernelError> {
-        let now = clock::monotonic_ns();
-        let late = |arrival: &mut Arrival| arrival.until_ns < now;
-        let dropped = self.arrivals.iter_mut().filter_map(|arrival| arrival.take_if(late)).count();
-        (0..dropped).try_for_each(|_| self.note_wrong())
-    }
-
-    fn note_wrong(&mut self) -> Result<(), KernelError> {
-        self.wrong_tokens += 1;
-        if self.wrong_tokens < MAX_WRONG {
-            return Ok(());
+    fn drop_late_arrivals(&mut self) {
+        for late in self.pending.expire(Time(clock::monotonic_ns())) {
+            self.arrivals[late] = None;
+            self.wrong_tokens += 1;
         }
-        let peer = self.plan.peer;
-        Err(KernelError::Token(format!("{MAX_WRONG} connections from {peer} showed no right token")))
     }
 
     /// Takes what has arrived for a flow.

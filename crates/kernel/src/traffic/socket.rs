@@ -167,16 +167,20 @@ impl Socket {
 
     /// The connection that waits, if any, and its peer.
     pub fn accept(&self) -> io::Result<Option<(Socket, IpAddr)>> {
-        match net::acceptfrom_with(&self.0, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-            Ok((made, Some(peer))) => {
-                let peer = SocketAddr::try_from(peer).map_err(|error| io::Error::other(error.to_string()))?;
-                Ok(Some((Socket(made), peer.ip())))
+        loop {
+            match net::acceptfrom_with(&self.0, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok((made, Some(peer))) => {
+                    let peer = SocketAddr::try_from(peer).map_err(|error| io::Error::other(error.to_string()))?;
+                    return Ok(Some((Socket(made), peer.ip())));
+                }
+                // Reset before it was taken: another may wait behind it.
+                Ok((_, None)) => {}
+                Err(error) => match io::Error::from(error) {
+                    error if would_block(&error) => return Ok(None),
+                    error if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    error => return Err(error),
+                },
             }
-            Ok((_, None)) => Ok(None),
-            Err(error) => match io::Error::from(error) {
-                error if would_block(&error) || error.kind() == io::ErrorKind::ConnectionAborted => Ok(None),
-                error => Err(error),
-            },
         }
     }
 

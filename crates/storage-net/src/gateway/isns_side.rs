@@ -7,6 +7,7 @@ use super::status::IsnsStatus;
 use super::tcp_link::TcpLink;
 use crate::clock;
 use crate::log::Log;
+use admission::{Limits, Pending};
 use rustix::event::PollFlags;
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +15,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::BorrowedFd;
 use storage::fc::fabric::{Entry, Fabric, Location};
 use storage::fc::isns::{Client, Connection, Event, LocalPort, RemotePort, Settings};
+use units::{Span, Time};
 use wire::fc::{FcId, FrameType, Wwn};
 use wire::isns::{port_role, Function, Status};
 
@@ -21,6 +23,9 @@ const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 /// Longest time for a connection to the server to be made, ns.
 const CONNECT_NS: u64 = 10 * NS_PER_S;
+/// Connections for notifications, and the time of one that shows no whole message: any program at the server's address
+/// can make them, so that a further one displaces another.
+const NOTIFYING: Limits = Limits { total: 16, per_address: 16, time: Span::from_secs(10) };
 /// Reads of one connection in a round, so that frames do not wait long.
 const READS_MAX: usize = 4;
 
@@ -39,6 +44,8 @@ pub(super) struct IsnsSide {
     /// Time at which an attempt to connect has failed, ns.
     connect_end_ns: Option<u64>,
     next_inbound: u32,
+    /// Connections for notifications, by number.
+    inbound: Pending<u32>,
     /// Earliest time of the next query that a gateway that is not known causes, ns.
     next_ask_ns: u64,
     /// A descriptor has something.
@@ -72,6 +79,7 @@ impl IsnsSide {
             change_port: listener.address()?.port(),
             refresh_ms: config.refresh.0 / NS_PER_MS,
             registration_s: u32::try_from(registration_ns / NS_PER_S).unwrap_or(u32::MAX),
+            inbound_max: NOTIFYING.total,
             ..Settings::new(&config.entity, isns_address(portal.ip()), portal.port())
         };
         Ok(IsnsSide {
@@ -84,6 +92,7 @@ impl IsnsSide {
             links: BTreeMap::new(),
             connect_end_ns: None,
             next_inbound: 0,
+            inbound: Pending::new(NOTIFYING, u64::from_ne_bytes(clock::entropy())),
             next_ask_ns: 0,
             is_ready: false,
             local: BTreeMap::new(),
@@ -111,7 +120,8 @@ impl IsnsSide {
     /// Time at which [`IsnsSide::round`] has something to do, ns.
     pub fn poll_timeout(&self) -> u64 {
         let client = self.client.poll_timeout().unwrap_or(u64::MAX);
-        client.min(self.connect_end_ns.unwrap_or(u64::MAX))
+        let inbound = self.inbound.poll_timeout().map_or(u64::MAX, |time| time.0);
+        client.min(self.connect_end_ns.unwrap_or(u64::MAX)).min(inbound)
     }
 
     /// Registers the attached ports of a fabric, and takes away those that are not attached any more.
@@ -132,7 +142,7 @@ impl IsnsSide {
     /// Does all that can be done now.
     pub fn round(&mut self, now_ns: u64) {
         if std::mem::take(&mut self.is_ready) {
-            self.accept();
+            self.accept(now_ns);
             for connection in self.links.keys().copied().collect::<Vec<_>>() {
                 if let Err(error) = self.serve(connection, now_ns) {
                     self.lose(connection, &error.to_string(), now_ns);
@@ -141,6 +151,14 @@ impl IsnsSide {
         }
         if self.connect_end_ns.is_some_and(|end_ns| end_ns <= now_ns) {
             self.lose(Connection::Server, "no answer to the attempt to connect", now_ns);
+        }
+        for late in self.inbound.expire(Time(now_ns)) {
+            if self.client.is_idle(Connection::Inbound(late)) {
+                // A server may keep its connection for the next notification.
+                self.inbound.admit(Time(now_ns), late, self.server.ip(), |_| ());
+            } else {
+                self.lose(Connection::Inbound(late), "", now_ns);
+            }
         }
         if self.client.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns) {
             self.client.handle_timeout(now_ns);
@@ -274,7 +292,7 @@ impl IsnsSide {
     }
 
     /// Takes the server's connections.
-    fn accept(&mut self) {
+    fn accept(&mut self, now_ns: u64) {
         loop {
             let (stream, from) = match self.listener.accept() {
                 Ok(Some(accepted)) => accepted,
@@ -292,6 +310,13 @@ impl IsnsSide {
             match TcpLink::accepted(stream, None) {
                 Ok(link) => {
                     self.next_inbound = self.next_inbound.wrapping_add(1);
+                    // Those that show nothing, or a part of a message, are displaced first.
+                    let client = &self.client;
+                    let is_idle = |number: &u32| client.is_idle(Connection::Inbound(*number));
+                    let displaced = self.inbound.admit(Time(now_ns), self.next_inbound, from.ip(), is_idle);
+                    if let Some(displaced) = displaced {
+                        self.lose(Connection::Inbound(displaced), "", now_ns);
+                    }
                     self.links.insert(Connection::Inbound(self.next_inbound), link);
                     self.client.handle_accepted(self.next_inbound);
                 }
@@ -316,7 +341,14 @@ impl IsnsSide {
                 break;
             }
             let bytes = link.input.split();
+            let was_idle = self.client.is_idle(connection);
             self.client.handle_bytes(connection, &bytes, now_ns);
+            if let Connection::Inbound(number) = connection {
+                if was_idle && !self.client.is_idle(connection) && self.inbound.remove(&number) {
+                    // A further message has begun, and has its own time.
+                    self.inbound.admit(Time(now_ns), number, self.server.ip(), |_| ());
+                }
+            }
             self.pump(now_ns);
         }
         Ok(())
@@ -332,8 +364,11 @@ impl IsnsSide {
 
     fn drop_link(&mut self, connection: Connection) {
         self.links.remove(&connection);
-        if connection == Connection::Server {
-            self.connect_end_ns = None;
+        match connection {
+            Connection::Server => self.connect_end_ns = None,
+            Connection::Inbound(number) => {
+                self.inbound.remove(&number);
+            }
         }
     }
 

@@ -118,6 +118,11 @@ pub struct Assembler {
 }
 
 impl Assembler {
+    /// True while a message has begun, and its end is missing.
+    pub fn is_partial(&self) -> bool {
+        !self.stream.is_empty() || self.open.is_some()
+    }
+
     /// Takes bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.stream.extend_from_slice(bytes);

@@ -132,6 +132,8 @@ pub struct Client {
     /// The gateway is taken away, and registers nothing any more.
     is_stopped: bool,
     streams: BTreeMap<Connection, Assembler>,
+    /// Connections through which a whole message has come.
+    shown: BTreeSet<Connection>,
     transmit: VecDeque<(Connection, Bytes)>,
     events: VecDeque<Event>,
 }
@@ -159,6 +161,7 @@ impl Client {
             listed_ns: None,
             is_stopped: false,
             streams: BTreeMap::new(),
+            shown: BTreeSet::new(),
             transmit: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -246,9 +249,15 @@ impl Client {
         self.streams.insert(connection, Assembler::default());
     }
 
+    /// True for a connection through which whole messages have come, and nothing of a further one.
+    pub fn is_idle(&self, connection: Connection) -> bool {
+        self.shown.contains(&connection) && self.streams.get(&connection).is_some_and(|stream| !stream.is_partial())
+    }
+
     /// Notes that a connection is gone, or could not be made. Remote ports stay until a server says that they are gone.
     pub fn handle_closed(&mut self, connection: Connection, now_ns: u64) {
         self.streams.remove(&connection);
+        self.shown.remove(&connection);
         self.transmit.retain(|(other, _)| *other != connection);
         if connection == Connection::Server {
             self.link = Link::Down { retry_ns: now_ns.saturating_add(self.retry_ms * NS_PER_MS) };
@@ -268,7 +277,10 @@ impl Client {
         while let Some(stream) = self.streams.get_mut(&connection) {
             match stream.next_message() {
                 Ok(None) => break,
-                Ok(Some(message)) => self.handle_message(connection, &message, now_ns),
+                Ok(Some(message)) => {
+                    self.shown.insert(connection);
+                    self.handle_message(connection, &message, now_ns);
+                }
                 Err(error) => self.close(connection, CloseReason::Malformed(error), now_ns),
             }
         }

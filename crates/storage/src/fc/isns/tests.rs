@@ -421,6 +421,31 @@ fn a_response_to_nothing_closes_the_connection_it_came_through() {
 }
 
 #[test]
+fn a_connection_is_idle_between_whole_messages() {
+    let (mut client, _) = connected(&[]);
+    client.handle_accepted(1);
+    let (connection, bytes) = (
+        Connection::Inbound(1),
+        bytes_of(&Message {
+            function: Function::HEARTBEAT,
+            flags: flags::SERVER,
+            transaction: 5,
+            status: None,
+            attributes: Vec::new(),
+        }),
+    );
+    assert!(!client.is_idle(connection), "it has shown nothing");
+    client.handle_bytes(connection, &bytes[..5], 0);
+    assert!(!client.is_idle(connection));
+    client.handle_bytes(connection, &bytes[5..], 0);
+    assert!(client.is_idle(connection));
+    client.handle_bytes(connection, &bytes[..1], 0);
+    assert!(!client.is_idle(connection));
+    client.handle_closed(connection, 0);
+    assert!(!client.is_idle(connection));
+}
+
+#[test]
 fn connections_and_answers_from_outside_are_bounded() {
     let (mut client, _) = connected(&[]);
     events(&mut client);

@@ -35,17 +35,22 @@ def environment(folder: Path) -> dict[str, str] | None:
     return {"LD_PRELOAD": str(made), FILE: str(file)}
 
 
-def own() -> Path | None:
-    """Begin this program again under such a clock, and return its file; None: it cannot be made."""
+def own(module: str) -> Path | None:
+    """Begin this program, a module, again under such a clock, and return its file; None: it cannot be made."""
     if FILE in os.environ:
         return Path(os.environ[FILE])
     found = environment(Path(tempfile.mkdtemp(prefix="elephan-clock-")))
     if found is None:
         return None
-    os.execve(sys.executable, [sys.executable, "-m", "tests.backup.model", *sys.argv[1:]], os.environ | found)
+    os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], os.environ | found)
 
 
 def set_offset(file: Path, seconds: int) -> None:
     """Move the clock of all processes under it."""
     with file.open("r+b") as there:
         there.write(struct.pack("q", seconds))
+
+
+def offset(file: Path) -> int:
+    """Return by how many seconds the clock is moved."""
+    return int(struct.unpack("q", file.read_bytes())[0])
