@@ -231,8 +231,8 @@ def _socket(flow: FlowSpec, sender: Facts, receiver: Facts) -> tuple[dict[str, A
     if wanted is not None:
         if not sender.may_set and (sender.limit("wmem_max") or 0) < wanted:
             raise InputError(
-                f"{sender.name}: send_buffer = {units.exact_size(transport['send_buffer_bytes'])} is more than a user may "
-                f"have: an administrator there types: sudo sysctl -w net.core.wmem_max={wanted}; or {EMULATED}"
+                f"{sender.name}: send_buffer = {units.exact_size(transport['send_buffer_bytes'])} is more than a user "
+                f"may have: an administrator there types: sudo sysctl -w net.core.wmem_max={wanted}; or {EMULATED}"
             )
         return options, notes
     most, need = (sender.limit("tcp_wmem") or WRITE)[2], min(SEND_PER_WINDOW * window, INT_MAX)
