@@ -3,15 +3,13 @@
 use super::metadata;
 use crate::beneath::is_name;
 use crate::error::{CopyError, ErrorKind};
+use crate::listing::list;
 use crate::names::{is_full, words, STATE_NAME};
 use crate::session::{lock, wait};
 use crate::xattr::Of;
-use rustix::fs::{
-    flock, fstat, mkdirat, openat, statx, AtFlags, FlockOperation, Mode, OFlags, RawDir, Statx, StatxFlags,
-};
+use rustix::fs::{flock, fstat, mkdirat, openat, statx, AtFlags, FlockOperation, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -161,11 +159,11 @@ impl State {
 /// Removes all names of a state folder but the lock's.
 fn empty(folder: &OwnedFd) {
     let mut names = vec![];
-    let mut buffer = [MaybeUninit::uninit(); 8192];
-    let mut entries = RawDir::new(folder, &mut buffer);
-    while let Some(Ok(entry)) = entries.next() {
-        names.push(entry.file_name().to_owned());
-    }
+    // What could be listed is removed also after an error.
+    let _ = list(folder, |one| {
+        names.push(one.name.to_owned());
+        Ok(())
+    });
     for name in names.iter().filter(|name| name.to_bytes() != LOCK_NAME.as_bytes()) {
         let _ = rustix::fs::unlinkat(folder, name.as_c_str(), AtFlags::empty());
     }

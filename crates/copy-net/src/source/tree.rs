@@ -7,13 +7,13 @@ use super::origin::Origin;
 use crate::beneath::Beneath;
 use crate::error::{CopyError, ErrorKind};
 use crate::exclude::Exclude;
+use crate::listing::list;
 use crate::names::{fault, words, STATE_NAME};
 use copy::{CopyOptions, Entry, EntryKind, FaultKind, FileFault, SourceMount, SourcesShape};
-use rustix::fs::{statat, AtFlags, FileType, RawDir, Stat};
+use rustix::fs::{statat, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -259,7 +259,7 @@ impl SourceTree {
                 Ok(fd) => {
                     // A bind mount may have the device of the folder above.
                     is_mount = is_mount || (!self.frames.is_empty() && is_mount_root(&fd));
-                    match list(&fd, &mut names) {
+                    match sorted_names(&fd, &mut names) {
                         Ok(has_state) if has_state && self.notes.len() < NOTES_MAX => {
                             let path = copy::show_path(&[self.path.as_slice(), &[STATE_NAME.into()]].concat());
                             self.notes.push(format!("left out: {path}: parts and journals of copies to this folder"));
@@ -358,21 +358,15 @@ impl Iterator for SourceTree {
 }
 
 /// Names of a folder, sorted: a walk has the same order each time. True: the states of copies to it are there too.
-fn list(folder: &OwnedFd, names: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+fn sorted_names(folder: &OwnedFd, names: &mut Vec<Vec<u8>>) -> io::Result<bool> {
     let mut has_state = false;
-    let mut buffer = [MaybeUninit::uninit(); 32_768];
-    let mut entries = RawDir::new(folder, &mut buffer);
-    let result = loop {
-        match entries.next() {
-            None => break Ok(has_state),
-            Some(Err(error)) => break Err(error.into()),
-            Some(Ok(entry)) => match entry.file_name().to_bytes() {
-                b"." | b".." => {}
-                name if name == STATE_NAME.as_bytes() => has_state = true,
-                name => names.push(name.to_vec()),
-            },
+    let result = list(folder, |one| {
+        match one.name.to_bytes() {
+            name if name == STATE_NAME.as_bytes() => has_state = true,
+            name => names.push(name.to_vec()),
         }
-    };
+        Ok(())
+    });
     names.sort_unstable();
-    result
+    result.map(|()| has_state)
 }

@@ -8,11 +8,12 @@ use super::carried::{is_at_or_below, Record};
 use super::marker::{Marker, Owner, State};
 use super::place::{input, refused, refused_io, Markers, Place, FOLDER};
 use crate::error::CopyError;
+use crate::listing::list;
 use crate::names::is_full;
 use crate::xattr::{self, Of};
 use rustix::fs::{
-    fchmod, fchown, fstat, fsync, futimens, linkat, mkdirat, openat, statat, unlinkat, AtFlags, Dir, FileType, Gid,
-    Mode, OFlags, Stat, Timespec, Timestamps, Uid,
+    fchmod, fchown, fstat, fsync, futimens, linkat, mkdirat, openat, statat, unlinkat, AtFlags, FileType, Gid, Mode,
+    OFlags, Stat, Timespec, Timestamps, Uid,
 };
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -276,12 +277,10 @@ impl Carrier<'_> {
 
 fn names_of(folder: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
     let mut names = vec![];
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        if entry.file_name() != c"." && entry.file_name() != c".." {
-            names.push(entry.file_name().to_bytes().to_vec());
-        }
-    }
+    list(folder, |one| {
+        names.push(one.name.to_bytes().to_vec());
+        Ok(())
+    })?;
     Ok(names)
 }
 
