@@ -10,7 +10,7 @@ use crate::exclude::Exclude;
 use crate::listing::list;
 use crate::names::{fault, unwritable_path, STATE_NAME};
 use crate::xattr::Of;
-use copy::{show_path, FaultKind};
+use copy::{plural, show_path, FaultKind};
 use rustix::fs::{fstat, openat, statat, unlinkat, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
@@ -182,7 +182,7 @@ impl<'a> Removal<'a> {
     fn unlink(&mut self, folder: BorrowedFd<'_>, path: &[Vec<u8>], flags: AtFlags) -> bool {
         let (Some(name), parents) = (path.last(), &path[..path.len() - 1]) else { return false };
         if self.removed >= self.limit {
-            let reason = format!("more than {} entries to be removed: it stays", self.limit);
+            let reason = format!("more than {} to be removed: it stays", plural(self.limit, "entry"));
             return self.fault(fault(path, FaultKind::Unwritable, reason).into());
         }
         if let Some(changed) = self.changed {

@@ -5,7 +5,7 @@ use crate::destination::{Base, Kept, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::journal_file::JournalFile;
 use crate::session::{lock, wait, GLANCE};
-use copy::{Event, FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
+use copy::{plural, Event, FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar};
@@ -41,7 +41,7 @@ impl Receiver<'_> {
                 let times = inner.damaged;
                 drop(inner);
                 if times > DAMAGED_MAX {
-                    let reason = format!("its hash was wrong {times} times");
+                    let reason = format!("its hash was wrong {}", plural(times.into(), "time"));
                     return self.unwritable(file, FaultKind::Unwritable, reason);
                 }
                 let (number, generation) = (file.number, file.generation);
@@ -389,7 +389,9 @@ impl Receiver<'_> {
             self.unwritable(file, FaultKind::Unwritable, "the disk does not keep what is written".into());
         } else {
             let path = copy::show_path(&file.entry.path);
-            self.session.retry(format!("{path}: {count} chunks are not on the disk as they were written"));
+            let are = if count == 1 { "is" } else { "are" };
+            let chunks = plural(count as u64, "chunk");
+            self.session.retry(format!("{path}: {chunks} {are} not on the disk as written"));
         }
         false
     }
