@@ -23,10 +23,12 @@ ANSWER_S = 60.0
 STEP_S = 0.1
 """Time between two looks if a removal is to stop, s."""
 
-BATCH = 500
-"""Most paths in one request."""
-BATCH_BYTES = 100_000
-"""Their characters, about: a frame of an agent is bounded."""
+BATCH_CHARACTERS = 2_000_000
+"""Most characters of paths in one request: a frame of an agent has 16 MiB at most (crates/agent/src/frame.rs), and one
+character up to six bytes there. Few requests: each reads the records of all older versions."""
+
+PATH_CHARACTERS = 4
+"""Of a path in a request beside its own: quotes, comma and space."""
 
 MustStop = Callable[[], bool]
 
@@ -137,11 +139,11 @@ def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for path in paths:
-        if batch and (len(batch) >= BATCH or size + len(path) > BATCH_BYTES):
+        if batch and size + len(path) > BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
         batch.append(path)
-        size += len(path)
+        size += len(path) + PATH_CHARACTERS
     if batch:
         yield batch
 

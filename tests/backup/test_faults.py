@@ -239,3 +239,27 @@ def test_a_file_that_became_an_unreadable_folder_keeps_its_older_version(site: S
     finally:
         (site.source / "p").chmod(0o755)
     assert first in site.versions() and (first / "p").read_text() == "only copy"
+
+
+def test_thousands_of_files_that_cannot_be_read_are_carried_over_and_counted(site: Site, command: Command) -> None:
+    site.job()
+    for number in range(10_500):
+        site.write(f"{number // 500}/{'long name ' * 12}{number}", str(number))
+    assert command("run", "records", "--once").returncode == 0
+    subprocess.run(["find", site.source, "-name", "long*", "-exec", "chmod", "0", "{}", "+"], check=True)
+    for _ in range(2):
+        assert command("run", "records", "--once").returncode == 1
+    first, *others = site.versions()
+    # A run names its first 10,000 faults; what it does not name is missing from its version, and the older one stays.
+    there = {path.name for path in first.rglob("long*")}
+    for version in others:
+        carried = [path for path in version.rglob("long*") if path.samefile(first / path.relative_to(version))]
+        assert len(carried) == 10_000
+    done = command("restore", "records", "--to", site.folder / "restored")
+    restored = {path.name for path in (site.folder / "restored").rglob("long*")}
+    assert done.returncode == 1 and (len(there), len(restored)) == (10_500, 10_000), done.stdout[-2000:]
+    assert "10000 entries older than the version, 500 entries missing: " in done.stdout, done.stdout[-2000:]
+    lines = done.stdout.splitlines()
+    named = sum("older than the version: it could not be copied then" in line for line in lines[:-1])
+    assert f"records: {10_000 - named} more: " in done.stdout, done.stdout[-2000:]
+    assert "records: 500 more: missing: the run named its first faults alone" in lines, done.stdout[-2000:]

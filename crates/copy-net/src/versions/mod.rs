@@ -262,7 +262,7 @@ fn complete(
     }
     let records = markers.records(version)?;
     let is_whole = records.is_empty() && unlisted == 0;
-    let carried = (!is_whole).then(|| Carried::of(&records, unlisted));
+    let carried = (!is_whole).then(|| Carried::of(version, &records, unlisted));
     let state = if is_whole { State::Complete } else { State::Partial };
     let marker = Marker {
         version: version.into(),
