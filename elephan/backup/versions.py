@@ -49,6 +49,8 @@ class Found:
     free_bytes: int | None
     is_mount: bool = False
     """True if a file system is mounted there."""
+    is_link: bool = False
+    """True if its last name is a symbolic link."""
     mounts: dict[str, str] = field(default_factory=dict)
     """State of earlier mount points, by path: "mounted", "empty", "unmounted", "removed", "gone" or "unknown"."""
 
@@ -76,7 +78,7 @@ class Versions:
         versions = tuple(_version(one) for one in told["versions"])
         return Found(
             told["path"], told["exists"], told["is_empty"], versions, told["latest"], told["kinds"],
-            told.get("free_bytes"), bool(told.get("is_mount")), told["mounts"],
+            told.get("free_bytes"), bool(told.get("is_mount")), bool(told.get("is_link")), told["mounts"],
         )  # fmt: skip
 
     def begin(self, version: str, facts: dict[str, Any]) -> str:

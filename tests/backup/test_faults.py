@@ -263,3 +263,19 @@ def test_thousands_of_files_that_cannot_be_read_are_carried_over_and_counted(sit
     named = sum("older than the version: it could not be copied then" in line for line in lines[:-1])
     assert f"records: {10_000 - named} more: " in done.stdout, done.stdout[-2000:]
     assert "records: 500 more: missing: the run named its first faults alone" in lines, done.stdout[-2000:]
+
+
+def test_a_source_that_became_a_link_fails_the_run(site: Site, command: Command) -> None:
+    site.job("keep = 1")
+    site.file.write_text(site.file.read_text().replace(f'{site.source}/"', f'{site.source}"'))
+    assert command("run", "records", "--once").returncode == 0
+    aside = site.folder / "aside"
+    site.source.rename(aside)
+    site.source.symlink_to(aside)
+    done = command("run", "records", "--once")
+    assert done.returncode == 1 and "a symbolic link, and it was a folder for version-" in done.stderr, done.stderr
+    (version,) = site.versions()
+    assert (version / "data/a.txt").read_text() == "first"
+    site.file.write_text(site.file.read_text() + "may_be_empty = true\n")
+    assert command("run", "records", "--once").returncode == 0
+    assert os.readlink(site.versions()[-1] / "data") == str(aside)

@@ -176,8 +176,9 @@ fn look(
     let free = statvfs(&place.path).map(|found| found.f_bavail * found.f_frsize).map_err(refused(&place.path))?;
     let latest = place.latest();
     let path = &place.path;
+    let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     Ok(json!({
-        "path": path, "exists": true, "is_empty": is_empty, "versions": versions, "latest": latest,
+        "path": path, "exists": true, "is_link": is_link, "is_empty": is_empty, "versions": versions, "latest": latest,
         "kinds": kinds, "free_bytes": free, "is_mount": is_mount_root(&place.folder), "mounts": mounts,
     }))
 }
