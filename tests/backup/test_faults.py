@@ -241,6 +241,15 @@ def test_a_file_that_became_an_unreadable_folder_keeps_its_older_version(site: S
     assert first in site.versions() and (first / "p").read_text() == "only copy"
 
 
+def test_the_state_of_a_job_has_one_exit_code(site: Site, command: Command) -> None:
+    site.job()
+    assert command("run", "records", "--once").returncode == 0
+    assert [command("status", *words).returncode for words in ((), ("records",), ("records", "--json"))] == [0, 0, 0]
+    (site.source / "a.txt").chmod(0)
+    assert command("run", "records", "--once").returncode == 1
+    assert [command("status", *words).returncode for words in ((), ("records",), ("records", "--json"))] == [1, 1, 1]
+
+
 def test_thousands_of_files_that_cannot_be_read_are_carried_over_and_counted(site: Site, command: Command) -> None:
     site.job()
     for number in range(10_500):
