@@ -8,36 +8,16 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.copy.conftest import Copy, events
+from tests.copy.conftest import Copy, Mount, events
 from tests.processes import quick
 
 BIG = 700_000
 """Bytes of a file of several chunks."""
-
-Mount = Callable[..., Path]
-
-
-@pytest.fixture
-def mount(tmp_path: Path) -> Iterator[Mount]:
-    """Mount a file system in memory at a folder that is made; all are unmounted at the end."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting needs root")
-    mounted: list[Path] = []
-
-    def at(path: Path, options: str = "size=16m") -> Path:
-        path.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "elephan-test", path], check=True)
-        mounted.append(path)
-        return path
-
-    yield at
-    for path in reversed(mounted):
-        subprocess.run(["umount", path], check=True)
 
 
 def names(folder: Path) -> list[str]:
@@ -469,3 +449,37 @@ def test_an_acl_that_is_removed_is_removed_on_xfs(copy_alone: Copy, tmp_path: Pa
         assert "system.posix_acl_access" not in os.listxattr(disk / "to" / "file")
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def interrupted(source: str, to: Path, is_reached: Callable[[], bool], *options: str) -> None:
+    """Kill a copy once a state of it is reached."""
+    words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", source, str(to), "-q", *options]
+    copying = subprocess.Popen(words, env=quick(), stdin=subprocess.DEVNULL)
+    while not is_reached():
+        assert copying.poll() is None, "the copy was not long enough"
+        time.sleep(0.002)
+    copying.kill()
+    copying.wait()
+
+
+def journal_has(to: Path, size: int) -> Callable[[], bool]:
+    """Return a function that tells if the journal of the only copy to a folder has reached a size, bytes."""
+    return lambda: any(path.stat().st_size >= size for path in to.glob(".elephan-copy/*/journal*"))
+
+
+@pytest.mark.parametrize("kind", ["truncated", "replaced by an empty file"])
+def test_records_of_a_part_that_became_shorter_count_no_more(state: Path, tmp_path: Path, kind: str) -> None:
+    content = os.urandom(12_000_000)
+    write(tmp_path / "from" / "file", content)
+    to = tmp_path / "to"
+    to.mkdir()
+    interrupted(f"{tmp_path}/from/", to, journal_has(to, 400), "--rate", "60Mbit/s")
+    (part,) = to.glob(".elephan-copy/*/*.part")
+    if kind == "truncated":
+        os.truncate(part, 300_000)
+    else:
+        part.unlink()
+        part.touch()
+    words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{tmp_path}/from/", str(to), "-q"]
+    assert subprocess.run(words, env=quick(), check=False).returncode == 0
+    assert (to / "file").read_bytes() == content

@@ -86,9 +86,8 @@ impl Destination {
             },
         };
         let file = new_part(&folder, &name)?;
-        // After a reflink to another length: chunks beyond are written or become holes, `seal` sets the length.
         let cloned = base.as_ref().is_some_and(|base| rustix::fs::ioctl_ficlone(&file, base).is_ok());
-        if !cloned && size_of(entry) > SHORT_BYTES {
+        if size_of(entry) > SHORT_BYTES {
             // XFS allocates ahead of a write that extends a file, also where holes are to be.
             rustix::fs::ftruncate(&file, size_of(entry))?;
         }

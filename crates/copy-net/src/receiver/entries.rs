@@ -1,7 +1,7 @@
 //! Messages of the sender: entries, for each of which the receiver decides its need; hashes, changes, ends.
 
 use super::state::{fault, made, ReceiveFile, Receiver, State};
-use crate::destination::{Base, Existing};
+use crate::destination::{Base, Existing, Part};
 use crate::session::lock;
 use copy::{
     DeltaMode, Entry, EntryKind, FaultKind, FileKey, Message, Outcome, Plan, Want, WantChunks, WireEntry, WireError,
@@ -251,9 +251,12 @@ impl Receiver<'_> {
         let file = Arc::new(ReceiveFile::new(number, 0, entry.clone(), Base::Resume, &self.options));
         // Before its part is open: a full disk removes parts of other entries.
         lock(&self.state).files.insert(number, file.clone());
-        let Ok(part) = self.destination.begin(number, entry, Base::Resume) else {
-            lock(&self.state).files.remove(&number);
-            return None;
+        let part = match self.destination.begin(number, entry, Base::Resume) {
+            Ok(part) if self.is_device || has_length_of(&part, &file.plan, known) => part,
+            _ => {
+                lock(&self.state).files.remove(&number);
+                return None;
+            }
         };
         let mut inner = lock(&file.inner);
         let mut bytes = 0;
@@ -365,6 +368,14 @@ fn was_there(outcome: Outcome) -> Outcome {
 
 fn there(hash: Option<[u8; 32]>) -> Outcome {
     Outcome::Done { was_there: true, hash, metadata: None }
+}
+
+/// False: the part ends before the last chunk of its records, since somebody has cut it, or since its file system has
+/// lost its end. A short part that ends in a hole may be sent again for it: its length is set when it is sealed.
+fn has_length_of(part: &Part, plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> bool {
+    let chunks = known.iter().filter(|(chunk, _)| *chunk < plan.count());
+    let end = chunks.map(|(chunk, _)| plan.begin(*chunk) + plan.length(*chunk)).max();
+    part.length().is_ok_and(|length| length >= end.unwrap_or(0))
 }
 
 /// Hash of a file of which the journal has all chunks.
