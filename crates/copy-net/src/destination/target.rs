@@ -110,10 +110,10 @@ impl Destination {
         self.state.path()
     }
 
-    /// Removes the state folder, with parts and journal: the copy is done. Call it last.
-    pub fn clear(self) {
-        self.remove_beside();
-        self.state.remove();
+    /// Removes the state folder, with parts and journal: the copy is done. Call it last. Returns the bytes of disk that
+    /// are free after it.
+    pub fn clear(self) -> u64 {
+        self.remove_beside() + self.state.remove()
     }
 
     /// The error for a full disk, with bytes that are free and those that are `needed` still.
