@@ -73,6 +73,8 @@ class _Copy:
         """Path that entries are below."""
         self.left_out: set[bytes] = set()
         """Folders of which the content stayed behind with its file system."""
+        self.uncopied: set[bytes] = set()
+        """Paths of sockets of the sources: what has such a path at the destination stays."""
         self.first: dict[tuple[object, ...], bytes] = {}
         """Content of the first name of each file."""
         self.owners: dict[tuple[object, ...], frozenset[int]] = {}
@@ -99,14 +101,14 @@ class _Copy:
             there = out.tree.get(path)
             if there is not None and there.kind == "folder" and source.kind != "folder":
                 if children(out.tree, path):
-                    if not self.request.on("mirror") or self._protected_below(path):
+                    if not self.request.on("mirror") or self._is_source_link(path) or self._protected_below(path):
                         out.faults.add(path)
                         continue
                     in_the_way.append(path)
                 elif path in self.mounts:
                     out.faults.add(path)
                     continue
-                else:
+                elif not self._is_source_link(path):
                     empty.append(path)
             self._place(path, source, there, labels)
         self._blocked_links()
@@ -149,6 +151,10 @@ class _Copy:
             for path in self._links_to(may_stay):
                 out.choices[path] = [self.before.get(path), out.tree.get(path)]
         return out
+
+    def _is_source_link(self, path: bytes) -> bool:
+        """Return True for a symbolic link that is a source itself: no folder with something in it gives way to it."""
+        return self.out.entries[path].kind == "symlink" and self.out.origins[path] in self.request.sources
 
     def _count(self) -> int:
         """Return how many entries the sources have: a source whose content is copied is none itself."""
@@ -195,6 +201,7 @@ class _Copy:
                 return
             self.tops.add(path)
         if node.kind == "socket":
+            self.uncopied.add(at)
             return
         need_not_be_read = node.kind == "file" and self._stays_there(node, self.before.get(at))
         if self.refused and not self._is_readable(node) and not need_not_be_read:
@@ -431,7 +438,7 @@ class _Copy:
             # Nothing is removed on another mount.
             if is_there and self._mount_of(path) == self._mount_of(self.top):
                 for child in children(self.out.tree, path):
-                    if child in self.out.entries:
+                    if child in self.out.entries or child in self.uncopied:
                         continue
                     if any(lower in self.mounts for lower in (child, *below(self.out.tree, child))):
                         self._stays_mounted(child)

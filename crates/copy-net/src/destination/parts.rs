@@ -10,7 +10,7 @@ use crate::error::EntryFault;
 use crate::identity::identity;
 use crate::names::{fault, unwritable};
 use crate::xattr::Of;
-use copy::{Entry, FaultKind, Identity};
+use copy::{plural, Entry, FaultKind, Identity};
 use rustix::fs::{openat, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -62,7 +62,7 @@ impl Destination {
         if let Place::Device { device, bytes } = &self.place {
             let need = size_of(entry);
             if *bytes < need {
-                return Err(io::Error::other(format!("the device has {bytes} bytes, {need} are needed")));
+                return Err(io::Error::other(format!("the device has {}, {need} are needed", plural(*bytes, "byte"))));
             }
             let part = new(device.try_clone()?, Home::Device, vec![]);
             return Ok(Part { resumed: from == Base::Resume, ..part });

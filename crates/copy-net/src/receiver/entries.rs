@@ -42,6 +42,7 @@ impl Receiver<'_> {
             }
             Message::Again { number, generation, entry } => self.again(number, generation, *entry)?,
             Message::Dropped { number, kind, reason } => self.dropped(number, kind, &reason)?,
+            Message::LeftOut(paths) => self.destination.leave_out(paths),
             Message::StreamLost { id } => {
                 self.session.remove_stream(id);
                 // It never came to this end, so its frames did not either.
@@ -60,7 +61,7 @@ impl Receiver<'_> {
         if first != lock(&self.state).announced {
             return Err(WireError("an entry out of order"));
         }
-        for (number, WireEntry { entry, first, content_left_out }) in (first..).zip(entries) {
+        for (number, WireEntry { entry, first, content_left_out, is_source_link }) in (first..).zip(entries) {
             {
                 let mut state = lock(&self.state);
                 if number != state.announced || state.end.is_some() {
@@ -78,6 +79,9 @@ impl Receiver<'_> {
             }
             if content_left_out {
                 self.destination.leave_content(&entry);
+            }
+            if is_source_link {
+                self.destination.leave_folder(&entry);
             }
             self.entry(number, entry, first, &mut wants)?;
             if self.session.is_over() {
