@@ -134,7 +134,7 @@ class Restorer(Runner):
         version: str | None, at_s: float | None, to: Place | None, exact: bool, of: str | None = None,
         max_removals: int | None = None,
     ) -> None:  # fmt: skip
-        """`exact`: what the copy does not have goes from the place that it is restored to.
+        """`exact`: entries of the restored place that the copy does not have are removed.
 
         `of`: id of the store whose versions are restored; None: the ledger's. `max_removals`: see `CopyOptions`.
         """
@@ -179,7 +179,7 @@ class Restorer(Runner):
             return self.row
 
     def _protect(self, source: Place, base: Place) -> list[str]:
-        """Return the patterns of what `exact` does not remove: the copy has none of it. Raises `InputError`."""
+        """Return patterns of entries that the copy lacks and `exact` does not remove. Raises `InputError`."""
         patterns: list[str] = list(self.job.options.get("exclude", [])) if self._exact else []
         path = source.path.rstrip("/")
         return patterns if path == base.path.rstrip("/") else below(patterns, PurePosixPath(path).name)
@@ -277,4 +277,4 @@ class Restorer(Runner):
             self._add_text(one_line(text))
 
     def _remove_older(self) -> None:
-        """Nothing goes after a restore."""
+        """A restore removes no version."""

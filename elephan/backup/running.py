@@ -285,7 +285,7 @@ class Runner:
         try:
             found = versions.look(self.place)
         except InputError:
-            # A device, or a file: a copy tells what is wrong with it.
+            # A device, or a file: the copy reports what is wrong.
             pass
         else:
             if found.versions:

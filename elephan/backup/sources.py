@@ -95,7 +95,7 @@ class SourceCheck:
             states = {} if found is None else found.mounts
             removed = tuple(f"{path}/" for path, state in states.items() if state == "removed")
             for path, state in states.items():
-                # Its user has removed a mount point whose folder is gone, and what was below that too.
+                # A user has removed a mount point whose folder is gone, with all mount points below.
                 if state in LOST and not path.startswith(removed):
                     of = runs[text][path]
                     lost.append(f"{text.rstrip('/')}/{path}: was a file system of its own in {of}, and {LOST[state]}")

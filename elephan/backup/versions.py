@@ -70,7 +70,8 @@ class Versions:
         self._owner = owner
 
     def look(self, names: Sequence[str] = (), listed: str | None = None, mounts: Sequence[str] = ()) -> Found:
-        """Return what is there; of the version `listed` also the entries that it lacks, and the states of `mounts`.
+        """Return the destination's state; of the version `listed` also the entries that it lacks, and the states of
+        `mounts`.
 
         Raises `InputError`, and `CopyFailed` where the host cannot be asked.
         """
@@ -164,7 +165,7 @@ def opened(place: Place, owner: Owner | None = None) -> Iterator[Versions]:
 
 
 def look_at(places: Sequence[Place], mounts: Sequence[Sequence[str]] = ()) -> list[Found | None]:
-    """Return what is at folders of one host; None for what is no folder, or cannot be listed: a copy tells why.
+    """Return what is at folders of one host; None for what is no folder, or cannot be listed: a copy reports why.
 
     `mounts`: earlier mount points below each of the folders.
     Raises `CopyFailed` where the host cannot be asked, `InputError` where it is not known.

@@ -51,7 +51,7 @@ def test_a_file_that_became_shorter_loses_its_tail(
 def test_a_file_that_changes_at_the_destination_while_it_is_compared_is_not_kept(
     copy_alone: Copy, tmp_path: Path
 ) -> None:
-    # Longer than the source by less than a chunk, of the same time: size alone tells them apart.
+    # Longer than the source by less than a chunk, of the same time: only their sizes differ.
     content = os.urandom(BIG)
     write(tmp_path / "from" / "file", content)
     write(tmp_path / "to" / "file", content + b"tail")
@@ -172,7 +172,7 @@ def test_a_folder_in_the_way_stays_when_the_copy_fails(copy_alone: Copy, tmp_pat
     (tmp_path / "from" / "link").symlink_to("file")
     write(tmp_path / "from" / "first", "linked")
     (tmp_path / "from" / "second").hardlink_to(tmp_path / "from" / "first")
-    # A path that no copy takes: a fault, whoever runs it.
+    # A path that is too long for a copy: a fault for any user, root included.
     deep = tmp_path / "from"
     descriptor = os.open(deep, os.O_RDONLY)
     for _ in range(17):
@@ -345,7 +345,7 @@ def test_records_of_a_part_that_is_gone_are_not_those_of_the_next_one(state: Pat
 def test_writes_of_others_to_a_file_that_is_compared_are_not_adopted(state: Path, tmp_path: Path) -> None:
     content = os.urandom(24_000_000)
     write(tmp_path / "from" / "x", content)
-    # A part is made, and most of it is taken over from here.
+    # Most chunks of the part are taken over from this file.
     write(tmp_path / "to" / "x", os.urandom(262_144) + content[262_144:18_000_000] + os.urandom(6_000_000))
     words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{tmp_path}/from/"]
     words += [str(tmp_path / "to"), "-q"]
@@ -392,7 +392,7 @@ def test_a_hard_link_keeps_its_content_when_its_first_name_is_replaced(state: Pa
     from elephan.copy.api import CopyRequest, Place, copy
 
     source = tmp_path / "from"
-    # Sent before the others, over a stream that takes a second for it.
+    # Sent before the others, for one second.
     write(source / "0", os.urandom(2_500_000))
     write(source / "a", "old")
     (source / "b").hardlink_to(source / "a")

@@ -125,7 +125,7 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
         let is_of_sources = has(&folders, &path);
         let (folder, names, is_elsewhere) = match scope.list(&path) {
             Ok(listed) => listed,
-            // The copy gives its user the right for as long as it runs.
+            // While a copy runs, its user has the right.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 let path = copy::show_path(&path);
                 count.notes.push(format!("{path}: cannot be listed: removals from it are not in this list"));

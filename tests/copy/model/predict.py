@@ -19,7 +19,7 @@ class Prediction:
     """The end of a copy."""
 
     tree: Tree
-    """The whole world after it."""
+    """The world after the copy."""
     choices: dict[bytes, list[Node | None]] = field(default_factory=dict)
     """Paths where the world may have any of several entries; None: nothing."""
     codes: set[int] = field(default_factory=lambda: {0})
@@ -225,7 +225,7 @@ class _Copy:
                     self._visit(child, path + b"/" + name if path else name, device)
 
     def _stays_there(self, source: Node, there: Node | None) -> bool:
-        """A file need not be written: it looks the same, and no other name of it would get metadata of the source."""
+        """A file need not be written: it looks the same, and none of its other names would get new metadata."""
         if there is None or not self._looks_same(source, there):
             return False
         if there.links == 1:
@@ -358,7 +358,7 @@ class _Copy:
             fields = tuple(name for name in fields if name != "xattrs")
         wanted = source
         if self.request.on("no_owners"):
-            # A capability goes with the owner, as set-user-ID does: a link must not bring them.
+            # A change of the owner clears a capability, as set-user-ID: a link must not bring them.
             wanted = source.but(xattrs={key: value for key, value in source.xattrs.items() if key != CAPABILITY})
             if (older.uid, older.gid) != (source.uid, source.gid):
                 wanted = wanted.but(mode=source.mode & ~SET_ID)
@@ -469,7 +469,7 @@ class _Copy:
                 out.choices[lower].append(None)
 
     def _doom(self, path: bytes, doomed: list[bytes]) -> bool:
-        """Add what is removed of a path and all below it; return True if the path itself goes."""
+        """Add what is removed of a path and all below it; return True if the path itself is removed."""
         node = self.out.tree[path]
         name = path.rpartition(b"/")[2]
         relative = path[len(self.top) + 1 :]

@@ -29,7 +29,7 @@ CALLS = {
 }  # fmt: skip
 """Numbers on x86-64 (asm/unistd_64.h)."""
 READS = frozenset({"openat", "openat2", "pread64", "statx", "newfstatat", "fstat"})
-"""Those that change nothing, which only who asks for them sees."""
+"""Calls that change nothing: seen only by a tracer that requests them."""
 CHANGING = frozenset(CALLS) - READS
 FICLONE = 0x40049409
 
@@ -146,7 +146,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Skip:
-    """The call does not run, and gives this: 0, or an error below it."""
+    """The call does not run, and returns this: 0, or a negative error."""
 
     result: int
 
@@ -190,7 +190,7 @@ class Counter(Observer):
 
     at: int
     error: str | None = None
-    """Name of the error that the call gives; None: the process is killed."""
+    """Name of the error that the call returns; None: the process is killed."""
     count: int = 0
     did: str = ""
     """The call at which it was done."""
@@ -266,7 +266,7 @@ class Traced:
     pending: dict[int, Call] = field(default_factory=dict)
     """Calls that run, by thread, of which the end is wanted."""
     others: dict[int, int] = field(default_factory=dict)
-    """Status of other children of this process that have ended meanwhile."""
+    """Status of other children of this process that ended during a wait for this one."""
 
     def run(
         self, commands: list[list[bytes]], state: Path, user: int | None = None, limit_s: float = command.TIME_LIMIT_S

@@ -56,7 +56,7 @@ impl Destination {
     }
 
     /// Removes folders that have the name of an entry, and names that the sources do not have, in the folders that
-    /// they have: all of it or nothing.
+    /// they have: all of these or none.
     fn mirror(&self, root: &Beneath, folders: &[Entry], complete: bool, closed: &mut Closed) {
         let mut deferred = self.take_deferred();
         let Some(expected) = &self.expected else { return };
@@ -100,7 +100,7 @@ impl Destination {
             );
             closed.faults.push(fault(&[], FaultKind::Unwritable, reason).into());
         }
-        // Not even a part of it goes.
+        // Nothing is removed.
         if is_refused || !closed.faults.is_empty() {
             closed.faults.extend(deferred.iter().map(|one| in_the_way(one, NO_REMOVAL)));
             return;

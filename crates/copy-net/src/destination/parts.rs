@@ -35,11 +35,11 @@ impl Destination {
         }
     }
 
-    /// Begins the part of a file; its folder was made before. `Base::Resume` takes the part of an earlier attempt.
+    /// Begins the part of a file; its folder was made before. `Base::Resume` opens the part of an earlier attempt.
     ///
     /// # Errors
     /// `Unwritable`; also if there is no part to resume: a new one lacks the chunks that a journal has of the old one.
-    /// [`EntryFault::is_full`] tells a full disk; for the part's methods ask [`crate::is_full`].
+    /// [`EntryFault::is_full`] is true for a full disk; [`crate::is_full`] for errors of the part's methods.
     pub fn begin(&self, number: u64, entry: &Entry, from: Base) -> Result<Part, EntryFault> {
         let path = self.path_of(entry)?;
         self.begin_part(number, entry, path, from).map_err(|error| unwritable(entry, &error))

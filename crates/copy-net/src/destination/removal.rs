@@ -58,7 +58,7 @@ type Names = Vec<(Vec<u8>, bool)>;
 struct Level {
     folder: OwnedFd,
     names: <Names as IntoIterator>::IntoIter,
-    /// Nothing of it stays.
+    /// All entries of the folder were removed.
     is_empty: bool,
     /// Its mode, which is restored where it stays.
     mode: u32,
@@ -74,7 +74,7 @@ impl Level {
 }
 
 enum Visit {
-    /// True: the entry is removed.
+    /// True: the entry was removed.
     Done(bool),
     Enter(Level),
 }

@@ -50,7 +50,7 @@ impl Destination {
         Ok(())
     }
 
-    /// Removes parts beside files, of this attempt and of earlier ones: the copy needs none of them any more. Returns
+    /// Removes parts beside files, of this attempt and of earlier ones: the copy has ended. Returns
     /// their bytes of disk.
     pub(super) fn remove_beside(&self) -> u64 {
         let lead = self.beside();

@@ -59,7 +59,7 @@ impl Receiver<'_> {
                 return;
             }
         }
-        // All chunks are those of a file that is not kept: the part gets all of it.
+        // The file at the destination has all chunks and is not kept: all are taken over into a part.
         match self.try_entry(|| self.part(file)) {
             Some(Ok(_)) => {}
             Some(Err(fault)) => return self.unwritable(file, fault.kind, fault.reason),
@@ -405,7 +405,7 @@ impl Receiver<'_> {
             return true;
         }
         inner.base_changed = true;
-        // A chunk that another thread takes over now must not be written over the one that is sent instead.
+        // Another thread may be copying a chunk from the base: it must not overwrite the chunk that is sent instead.
         while inner.taking > 0 && !self.session.is_over() {
             inner = wait(&Condvar::new(), inner, GLANCE);
         }

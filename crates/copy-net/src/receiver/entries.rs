@@ -168,7 +168,7 @@ impl Receiver<'_> {
                         let Some(result) = self.try_entry(|| self.destination.make(&entry, None)) else {
                             return Ok(());
                         };
-                        // The destination sets times and mode of each folder that it was told of, at the end.
+                        // The destination sets times and mode of each announced folder at the end.
                         match existing == Existing::Same && *kind == EntryKind::Folder {
                             true => was_there(made(result)),
                             false => made(result),
@@ -241,7 +241,7 @@ impl Receiver<'_> {
         state.files.insert(file.number, file.clone());
     }
 
-    /// Earlier records of the file count no more. It gets a new part only after that is durable
+    /// Earlier records of the file count no more. Its new part is made only after that is durable
     /// ([`Receiver::has_begun`]): the records would be taken for those of the new part.
     fn note_begin(&self, file: &ReceiveFile) {
         let mut commit = lock(&self.commit);

@@ -231,7 +231,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// A chunk is written and its hash is right. `came`: bytes of it that were received; `None`: it was taken over from
+    /// A chunk is written and its hash is right. `came`: received bytes of the chunk; `None`: it was taken over from
     /// the base.
     fn written(&self, file: &Arc<ReceiveFile>, chunk: u64, hash: ChunkHash, came: Option<u64>) {
         {

@@ -52,7 +52,8 @@ impl Carried {
         Carried { failed: faults, ..Carried::default() }
     }
 
-    /// Summary of the records of a version. `unlisted`: further entries that could not be copied, of which no path is known.
+    /// Summary of the records of a version. `unlisted`: further entries that could not be copied, without
+    /// their paths.
     pub fn of(version: &str, records: &Records, unlisted: u64) -> Carried {
         let mut found = Carried { failed: unlisted, ..Carried::default() };
         let mut bytes = 0;
@@ -80,7 +81,7 @@ impl Carried {
 /// Records of a version, by path.
 pub(super) type Records = BTreeMap<String, Record>;
 
-/// Records of a path and of the folders above it, the nearest first. The paths are as they are shown.
+/// Records of a path and of the folders above it, the nearest first. Paths are in the form of [`copy::show_path`].
 pub(super) fn at_or_above<'a>(records: &'a Records, path: &'a str) -> impl Iterator<Item = &'a Record> {
     let above = path.rmatch_indices('/').map(|(at, _)| &path[..at]);
     let top = (path != ".").then_some(".");

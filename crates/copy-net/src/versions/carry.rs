@@ -178,7 +178,7 @@ fn walk(root: &OwnedFd, names: &[Vec<u8>]) -> io::Result<Option<OwnedFd>> {
     Ok(folder)
 }
 
-/// Opens a folder of the new version to list it; its owner gets the right to where the mode denies it.
+/// Opens a folder of the new version to list it; a mode that denies it to the owner is changed.
 fn open_own(parent: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
     match openat(parent, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
         Err(Errno::ACCESS) => {}
@@ -305,7 +305,7 @@ fn set_times(folder: &OwnedFd, stat: &Stat) -> io::Result<()> {
 }
 
 /// Gives a folder the metadata of the older one. A folder that cannot be listed may have a mode that denies it, under
-/// which nobody but root could restore what was carried into it.
+/// which root alone could restore the carried entries.
 fn like(old: &OwnedFd, new: &OwnedFd) -> io::Result<()> {
     let stat = fstat(old)?;
     let own = fstat(new)?;

@@ -1,4 +1,4 @@
-//! Markers of versions, read and written whole.
+//! Markers of versions; a write replaces the complete file.
 
 use super::carried::Carried;
 use super::place::{input, named, refused, refused_io, Markers};
@@ -90,7 +90,7 @@ impl Marker {
             .or_else(|| Some(Owner { backup: fact("backup")?, job: fact("job")?, store: None, host: None }))
     }
 
-    /// True if it is a version of `owner`; `None`: of a caller that does not say who it is.
+    /// True if it is a version of `owner`; `None`: the caller has no owner.
     pub fn is_of(&self, owner: Option<&Owner>) -> bool {
         owner.is_none_or(|owner| self.owner().is_some_and(|of| owner.owns(&of)))
     }
@@ -155,7 +155,7 @@ impl Markers {
         Ok(versions.into_iter().filter_map(read).collect())
     }
 
-    /// Writes a marker, whole or not at all; it is on the disk afterwards.
+    /// Replaces a marker atomically and durably.
     pub fn write(&self, marker: &Marker) -> Result<(), CopyError> {
         let (name, new) = (format!("{}.json", marker.version), format!("{}.new", marker.version));
         let path = self.path.join(&name);

@@ -34,7 +34,7 @@ pub enum VersionsRequest {
     Look {
         /// Folder of the versions.
         destination: String,
-        /// Paths below it, each of which the answer gives the kind of.
+        /// Paths below it; the answer has the kind of each.
         #[serde(default)]
         names: Vec<String>,
         /// Earlier mount points below it, as [`copy::show_path`] has them, each of which the answer gives the state of.
@@ -54,7 +54,7 @@ pub enum VersionsRequest {
         destination: String,
         /// Name of the version.
         version: String,
-        /// Facts for the front, which `Look` gives back.
+        /// Facts for the front, which `Look` returns.
         #[serde(default)]
         facts: Value,
         /// The job that asks; absent: any.
@@ -73,7 +73,7 @@ pub enum VersionsRequest {
         #[serde(default)]
         owner: Option<Owner>,
     },
-    /// Marks a version complete, or partial if entries of it could not be copied, and has `latest` point to it.
+    /// Marks a version complete, or partial if some entries could not be copied, and has `latest` point to it.
     Complete {
         /// See `Look`.
         destination: String,
@@ -109,7 +109,7 @@ pub enum VersionsRequest {
 }
 
 impl VersionsRequest {
-    /// Does it; `stop` ends a removal, which the same request goes on with.
+    /// Executes the request; `stop` ends a removal, which the same request continues.
     ///
     /// # Errors
     /// The request is wrong; a version may not be removed; this host refuses something; it was stopped.

@@ -46,7 +46,7 @@ pub(super) fn remove(
     }
     markers.write(&Marker { state: State::Removing, ..marker.clone() })?;
     let path = place.path.join(version);
-    // Out of sight at once, so that nobody takes a half of it for a version.
+    // Rename it first: a partly removed version must not have a version's name.
     match renameat_with(&place.folder, version, &markers.folder, version, RenameFlags::NOREPLACE) {
         Ok(()) => place.sync()?,
         Err(Errno::NOENT) => {}
