@@ -12,6 +12,8 @@ shift 2
 cd "$(dirname "$0")/.."
 here=$PWD
 mkdir -p target/power_cut && cd target/power_cut
+# One machine at a time: its files have fixed names.
+exec 9>lock && flock 9
 . "$here/scripts/machine.sh"
 kernel linux-image-cloud-amd64
 

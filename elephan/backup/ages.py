@@ -51,7 +51,7 @@ class Moment:
         return cls(wall_s, str(boot), float(uptime_s)) if known else cls(wall_s, "", 0.0)  # type: ignore[arg-type]
 
     def as_facts(self) -> dict[str, Any]:
-        """Return what a marker keeps of it."""
+        """Return it as facts of a marker."""
         return {"began_s": self.wall_s, "boot": self.boot, "uptime_s": self.uptime_s}
 
 

@@ -69,7 +69,7 @@ class _State:
 
 
 class Clock:
-    """The wall clock against the time since boot, which nobody sets and which counts sleep."""
+    """The wall clock against the time since boot, which is never set and includes sleep."""
 
     def __init__(self) -> None:
         self._offset_s = self._now_s()

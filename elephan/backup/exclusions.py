@@ -9,7 +9,7 @@ from elephan.errors import InputError
 
 
 def below(patterns: Sequence[str], name: str) -> list[str]:
-    """Return patterns that name below the folder `name` of a copy what `patterns` name in the whole copy.
+    """Return patterns that name below the folder `name` of a copy what `patterns` name in the complete copy.
 
     Raises `InputError` for one that cannot be told apart so: with "**" beside a slash.
     """

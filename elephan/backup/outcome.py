@@ -1,4 +1,4 @@
-"""End of a run: which faults leave an entry out, the run's state, and what is kept of it with the receipt."""
+"""End of a run: which faults leave an entry out, the run's state, and the summary stored with the receipt."""
 
 from __future__ import annotations
 

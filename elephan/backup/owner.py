@@ -20,7 +20,7 @@ from elephan.store.place import Place
 
 FILE = "store-id"
 MACHINE_ID = Path("/etc/machine-id")
-"""See machine-id(5): it is not to be shown to others as it is, and a clone of the machine gets another one."""
+"""See machine-id(5): it must not be shown to others unchanged, and a clone of the machine has another id."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class JobView:
     at_risk_s: float | None
     """Age of the oldest data that stands for an entry in the newest copy; None: an entry is in no copy."""
     faults: dict[str, Any] | None
-    """Of the newest copy if entries of it could not be copied: `elephan.backup.outcome.summary`."""
+    """Of the newest copy if some entries could not be copied: `elephan.backup.outcome.summary`."""
     notes: tuple[str, ...]
     """Dates that the clock of this machine does not explain."""
 

@@ -16,7 +16,7 @@ from elephan.backup.ledger import Ledger
 from elephan.backup.locks import Runs, holder, locked
 from elephan.backup.outcome import COPIED, is_lost
 from elephan.backup.owner import Owner
-from elephan.backup.retention import NAME, Version, newest_ended
+from elephan.backup.retention import NAME, Carried, Version, newest_ended
 from elephan.backup.running import Runner, Say, Wait, request_of
 from elephan.backup.spec import JobSpec, Spec
 from elephan.backup.texts import moment
@@ -69,18 +69,32 @@ def differences(version: Version, path: str) -> list[str]:
     if version.is_complete or carried is None:
         return []
     lines = []
-    for one in carried.list[:NAMED]:
+    for one in [one for one in carried.list if one.get("from") != version.name][:NAMED]:
         if one.get("failed"):
             lines.append(f"{one['path']}: missing: {one['failed']}")
         elif one.get("from") is None:
             lines.append(f"{one['path']}: missing: it could not be copied then, and no older version had it")
-        elif one["from"] != version.name:
+        else:
             lines.append(f"{one['path']}: of {one['from']}, older than the version: it could not be copied then")
-    if (more := carried.older + carried.lacks - len(lines)) > 0 and len(carried.list) > NAMED:
-        lines.append(f"{more} more: {path}/.elephan-backup/{version.name}.carried")
-    elif not carried.list:
+    if not carried.list and carried.lacks:
         lines.append(f"{pluralize(carried.lacks, 'entry')} could not be copied then: the run's receipt names them")
+        return lines
+    unnamed = min(int(version.facts.get("faults_more") or 0), carried.failed)
+    if (more := carried.older + carried.lacks - unnamed - len(lines)) > 0:
+        lines.append(f"{more} more: {path}/.elephan-backup/{version.name}.carried")
+    if unnamed:
+        lines.append(f"{unnamed} more: missing: the run named its first faults alone")
     return lines
+
+
+def counts(carried: Carried | None) -> str:
+    """Return how many entries a version has from older ones, or lacks."""
+    parts = []
+    if carried is not None and carried.older:
+        parts.append(f"{pluralize(carried.older, 'entry')} older than the version")
+    if carried is not None and carried.lacks:
+        parts.append(f"{pluralize(carried.lacks, 'entry')} missing")
+    return ", ".join(parts)
 
 
 def pairs_of(
@@ -120,7 +134,7 @@ class Restorer(Runner):
         version: str | None, at_s: float | None, to: Place | None, exact: bool, of: str | None = None,
         max_removals: int | None = None,
     ) -> None:  # fmt: skip
-        """`exact`: what the copy does not have goes from the place that it is restored to.
+        """`exact`: entries of the restored place that the copy does not have are removed.
 
         `of`: id of the store whose versions are restored; None: the ledger's. `max_removals`: see `CopyOptions`.
         """
@@ -130,7 +144,9 @@ class Restorer(Runner):
         self._wanted, self._at_s, self._to, self._exact = version, at_s, to, exact
         self._of, self._max_removals = of, max_removals
         self.differences: list[str] = []
-        """Entries that are older than the version, or missing from it."""
+        """Lines about entries that are older than the version, or missing from it: the first ones."""
+        self._counts = ""
+        """Numbers of all such entries."""
         self._lacks = False
 
     @property
@@ -163,7 +179,7 @@ class Restorer(Runner):
             return self.row
 
     def _protect(self, source: Place, base: Place) -> list[str]:
-        """Return the patterns of what `exact` does not remove: the copy has none of it. Raises `InputError`."""
+        """Return patterns of entries that the copy lacks and `exact` does not remove. Raises `InputError`."""
         patterns: list[str] = list(self.job.options.get("exclude", [])) if self._exact else []
         path = source.path.rstrip("/")
         return patterns if path == base.path.rstrip("/") else below(patterns, PurePosixPath(path).name)
@@ -211,7 +227,7 @@ class Restorer(Runner):
             again = there.look([f"{version.name}/{name}" for name in names], version.name)
             kinds = again.kinds
             version = next((one for one in again.own if one.name == version.name), version)
-            self.differences = differences(version, found.path)
+            self.differences, self._counts = differences(version, found.path), counts(version.carried)
         base = Place(self.place.host, f"{found.path}/{version.name}")
         return base, {path.partition("/")[2]: kind for path, kind in kinds.items()}, True
 
@@ -225,8 +241,9 @@ class Restorer(Runner):
         self._lacks = True
         self.differences = [f"{one['path']}: older than the newest run, or missing: {one['reason']}"
                             for one in lost[:NAMED]]  # fmt: skip
-        if len(lost) > NAMED or receipt.get("faults_more"):
-            more = len(lost) - len(self.differences) + int(receipt.get("faults_more") or 0)
+        count = len(lost) + int(receipt.get("faults_more") or 0)
+        self._counts = f"{pluralize(count, 'entry')} older than the newest run, or missing"
+        if (more := count - len(self.differences)) > 0:
             self.differences.append(f"{more} more: the receipt of the newest run names them")
 
     def _attempt(self, wait: Wait, rate_bps: int | None) -> CopyOutcome:
@@ -255,9 +272,9 @@ class Restorer(Runner):
         super()._done(outcome)
         if self.differences:
             names = "; ".join(self.differences[:3])
-            text = f"{pluralize(len(self.differences), 'entry')} older than the version or missing: {names}"
+            text = f"{self._counts}: {names}"
             self.ledger.put_run(self.row, state="faults")
             self._add_text(one_line(text))
 
     def _remove_older(self) -> None:
-        """Nothing goes after a restore."""
+        """A restore removes no version."""

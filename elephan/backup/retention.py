@@ -61,7 +61,7 @@ class Version:
 
     @property
     def is_complete(self) -> bool:
-        """True if all entries of the sources are in it as they were then."""
+        """True if it has all entries of the sources, of the time of its run."""
         return self.state == "complete" and self.exists
 
     @property

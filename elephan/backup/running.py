@@ -265,7 +265,7 @@ class Runner:
         version, receipt = str(self.row["version"]), outcome.receipt
         lost = [str(fault["path"]) for fault in outcome.faults if is_lost(fault)]
         facts |= {name: receipt.get(name) for name in ("root", "files", "bytes")}
-        facts["faults"] = len(outcome.faults)
+        facts |= {"faults": len(outcome.faults), "faults_more": int(receipt.get("faults_more") or 0)}
         with versions.opened(self.place, self.owner) as there:
             there.carry(version, lost, lambda: self._wait(0))
             carried = there.complete(version, facts, int(receipt.get("faults_more") or 0))
@@ -285,7 +285,7 @@ class Runner:
         try:
             found = versions.look(self.place)
         except InputError:
-            # A device, or a file: a copy tells what is wrong with it.
+            # A device, or a file: the copy reports what is wrong.
             pass
         else:
             if found.versions:

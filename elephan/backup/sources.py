@@ -38,6 +38,7 @@ class SourceCheck:
                 "source": text,
                 "is_empty": found.is_empty,
                 "is_mount": found.is_mount,
+                "is_link": found.is_link and not text.endswith("/"),
                 "mounts": [one["path"] for one in mounts if one["source"] == number],
             }
             for number, (text, found) in enumerate(self._found)
@@ -67,6 +68,11 @@ class SourceCheck:
                 continue
             if now["is_empty"] and not then["is_empty"]:
                 raise InputError(f"{now['source']}: empty, and it was not for {of}: {REMEDY}")
+            if now["is_link"] and not then.get("is_link", False):
+                raise InputError(
+                    f"{now['source']}: a symbolic link, and it was a folder for {of}: a copy has the link alone: "
+                    "name the folder that it leads to, or set may_be_empty = true"
+                )
             if then["is_mount"] and not now["is_mount"]:
                 raise InputError(f"{now['source']}: nothing is mounted there, as was for {of}: {REMEDY}")
         if not before and self._is_all_empty() and facts.get("files"):
@@ -89,7 +95,7 @@ class SourceCheck:
             states = {} if found is None else found.mounts
             removed = tuple(f"{path}/" for path, state in states.items() if state == "removed")
             for path, state in states.items():
-                # Its user has removed a mount point whose folder is gone, and what was below that too.
+                # A user has removed a mount point whose folder is gone, with all mount points below.
                 if state in LOST and not path.startswith(removed):
                     of = runs[text][path]
                     lost.append(f"{text.rstrip('/')}/{path}: was a file system of its own in {of}, and {LOST[state]}")

@@ -135,9 +135,8 @@ def run_line(job: str, row: Mapping[str, Any]) -> str:
     parts = [f"{job}:{what} {STATES[row['state']]}".replace(":  ", ": ")]
     if row["state"] in ("done", "attributes", "faults"):
         took = "" if row["seconds"] is None else f" in {units.duration(row['seconds'])}"
-        parts.append(
-            f"{units.size(row['sent_bytes'])} of {units.size(row['bytes'])}, {units.count(row['files'])} files{took}"
-        )
+        files = "1 file" if row["files"] == 1 else f"{units.count(row['files'])} files"
+        parts.append(f"{units.size(row['sent_bytes'])} of {units.size(row['bytes'])}, {files}{took}")
     elif row["state"] == "running" and row["progress"]:
         parts.append(progress_text(row))
     told = forecast_of(row)

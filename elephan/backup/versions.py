@@ -23,10 +23,12 @@ ANSWER_S = 60.0
 STEP_S = 0.1
 """Time between two looks if a removal is to stop, s."""
 
-BATCH = 500
-"""Most paths in one request."""
-BATCH_BYTES = 100_000
-"""Their characters, about: a frame of an agent is bounded."""
+BATCH_CHARACTERS = 2_000_000
+"""Most characters of paths in one request: a frame of an agent has 16 MiB at most (crates/agent/src/frame.rs), and one
+character up to six bytes there. Few requests: each reads the records of all older versions."""
+
+PATH_CHARACTERS = 4
+"""Of a path in a request beside its own: quotes, comma and space."""
 
 MustStop = Callable[[], bool]
 
@@ -47,6 +49,8 @@ class Found:
     free_bytes: int | None
     is_mount: bool = False
     """True if a file system is mounted there."""
+    is_link: bool = False
+    """True if its last name is a symbolic link."""
     mounts: dict[str, str] = field(default_factory=dict)
     """State of earlier mount points, by path: "mounted", "empty", "unmounted", "removed", "gone" or "unknown"."""
 
@@ -66,7 +70,8 @@ class Versions:
         self._owner = owner
 
     def look(self, names: Sequence[str] = (), listed: str | None = None, mounts: Sequence[str] = ()) -> Found:
-        """Return what is there; of the version `listed` also the entries that it lacks, and the states of `mounts`.
+        """Return the destination's state; of the version `listed` also the entries that it lacks, and the states of
+        `mounts`.
 
         Raises `InputError`, and `CopyFailed` where the host cannot be asked.
         """
@@ -74,7 +79,7 @@ class Versions:
         versions = tuple(_version(one) for one in told["versions"])
         return Found(
             told["path"], told["exists"], told["is_empty"], versions, told["latest"], told["kinds"],
-            told.get("free_bytes"), bool(told.get("is_mount")), told["mounts"],
+            told.get("free_bytes"), bool(told.get("is_mount")), bool(told.get("is_link")), told["mounts"],
         )  # fmt: skip
 
     def begin(self, version: str, facts: dict[str, Any]) -> str:
@@ -137,11 +142,11 @@ def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for path in paths:
-        if batch and (len(batch) >= BATCH or size + len(path) > BATCH_BYTES):
+        if batch and size + len(path) > BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
         batch.append(path)
-        size += len(path)
+        size += len(path) + PATH_CHARACTERS
     if batch:
         yield batch
 
@@ -160,7 +165,7 @@ def opened(place: Place, owner: Owner | None = None) -> Iterator[Versions]:
 
 
 def look_at(places: Sequence[Place], mounts: Sequence[Sequence[str]] = ()) -> list[Found | None]:
-    """Return what is at folders of one host; None for what is no folder, or cannot be listed: a copy tells why.
+    """Return what is at folders of one host; None for what is no folder, or cannot be listed: a copy reports why.
 
     `mounts`: earlier mount points below each of the folders.
     Raises `CopyFailed` where the host cannot be asked, `InputError` where it is not known.

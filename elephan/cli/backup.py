@@ -90,7 +90,7 @@ def status(
 ) -> None:
     """Show each job in a line: its state, its newest run, what that was forecast to take, the data at risk.
 
-    Exit code 1 if a job failed, is late or has faults, or if the clock was set.
+    Exit code 1 if a job failed, is late or has faults, or if the clock was set; with JOB, if that job is one.
     """
     from elephan.backup.reading import BackupReader, faults_notes
     from elephan.backup.texts import RPO_RTO, run_line
@@ -104,12 +104,13 @@ def status(
             runs = [row for view in found for row in reader.runs(view.id)]
             if json_:
                 emit(json.dumps([{**_plain(row), "attempts": reader.attempts(row["id"])} for row in runs]))
-                return
-            for row in runs:
+            for row in [] if json_ else runs:
                 emit(run_line(job, row))
                 attempts = reader.attempts(row["id"])
                 for one in attempts if len(attempts) > 1 else []:
                     emit(f"  attempt {one['number']}: {one['outcome']}{': ' + one['text'] if one['text'] else ''}")
+            if any(view.has_trouble for view in found):
+                raise typer.Exit(1)
             return
     has_trouble = any(view.has_trouble for view in views)
     if json_:

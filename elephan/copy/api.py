@@ -339,18 +339,22 @@ def dry_run(request: CopyRequest, wait_for_termination: WaitForTermination | Non
     `faults`, `faults_more`, `settings`, `notes`, with `mirror` the `removals` {`count`, `paths`, `limit`}, and with
     `request.auto` a `forecast`, for which the path is measured.
 
-    Raises as `copy` does.
+    The destination is checked, and nothing is made there. Raises as `copy` does.
     """
     _check(request)
     spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
     wait = wait_for_termination or _never
     is_mirror = bool(request.options.get("mirror"))
     found = scanned(request.source_host, {**spec, "paths": is_mirror}, wait)
-    paths = found.pop("paths", None)
+    (destination,) = end_paths(request)["destination"]
+    check: dict[str, Any] = {"destination": destination, "options": spec["options"], "shape": found.pop("shape")}
+    if (paths := found.pop("paths", None)) is not None:
+        check["paths"] = paths
+    if request.source_host == request.destination.host:
+        check["sources"] = spec["sources"]
+    removed = removals(request.destination.host, check, wait)
     if is_mirror:
-        (destination,) = end_paths(request)["destination"]
-        mirror = {"destination": destination, "options": spec["options"], "paths": paths}
-        found["removals"] = removals(request.destination.host, mirror, wait)
+        found["removals"] = removed
     forecast, notes = _forecast(request, found, wait)
     return {
         "copy": name_of(request),
@@ -359,7 +363,7 @@ def dry_run(request: CopyRequest, wait_for_termination: WaitForTermination | Non
         **found,
         "settings": receipt.settings_of(request),
         "forecast": forecast,
-        "notes": notes,
+        "notes": [*found["notes"], *notes],
     }
 
 

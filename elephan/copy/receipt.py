@@ -57,6 +57,8 @@ def made(
     """Return the receipt of a copy that is done."""
     receive, send = reports["receive"], reports["send"]
     faults = {(fault["path"], fault["kind"]): fault for report in (send, receive) for fault in report["faults"]}
+    # Both ends list the first ones of the same entries, each in its own order.
+    total = max(len(report["faults"]) + int(report["faults_more"]) for report in (send, receive))
     sent = sum(attempt["sent_bytes"] for attempt in attempts)
     return {
         "receipt": FORM,
@@ -88,7 +90,7 @@ def made(
         "retries": send["retries"] + receive["retries"],
         "decisions": decisions,
         "faults": list(faults.values()),
-        "faults_more": max(send["faults_more"], receive["faults_more"]),
+        "faults_more": max(0, total - len(faults)),
         "manifests": {"source": send["manifest"], "destination": receive["manifest"]},
         "versions": {"elephan": version(), "core": build_digest()},
         "notes": notes,

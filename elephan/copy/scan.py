@@ -12,7 +12,7 @@ from elephan.hosts.agent import Agent
 
 
 def scanned(host: str | None, spec: Mapping[str, Any], wait: Wait) -> dict[str, Any]:
-    """Return `entries`, `files`, `bytes`, `faults`, `faults_more` of a `ScanSpec` (crates/copy-net).
+    """Return what a `ScanSpec` counts (crates/copy-net, `Scanned`).
 
     Raises `InputError`, `RunError` and `native.Stopped`.
     """
@@ -30,7 +30,9 @@ def scanned_by(agent: Agent | None, spec: Mapping[str, Any], wait: Wait) -> dict
 
 
 def removals(host: str | None, spec: Mapping[str, Any], wait: Wait) -> dict[str, Any]:
-    """Return `count`, `paths`, `limit` and `notes` of a `RemovalsSpec` (crates/copy-net). Raises as `scanned`."""
+    """Check a destination as a copy does; return `count`, `paths`, `limit` and `notes` of a `RemovalsSpec`
+    (crates/copy-net). Raises as `scanned`.
+    """
     if host is not None:
         return there(host, "removals", spec, wait)
     return here(lambda: native.copy_removals(json.dumps(spec)), lambda: None, wait)

@@ -18,7 +18,7 @@ from elephan import user_files
 from elephan.errors import InputError, RunError
 
 PART_BEGIN, PART_END = ".", ".part"
-"""Of the names of files that are not whole."""
+"""Of the names of incomplete files."""
 
 
 def folder(name: str) -> Path:

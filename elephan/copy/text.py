@@ -108,7 +108,7 @@ class Progress:
             told += [] if stream.get("rtt_s") is None else [f"RTT {units.duration(stream['rtt_s'])}"]
             told += [] if stream.get("window_bytes") is None else [f"window {units.size(stream['window_bytes'])}"]
             if stream.get("retransmitted") is not None:
-                told.append(f"{units.count(stream['retransmitted'])} packets sent again")
+                told.append(f"{pluralize(stream['retransmitted'], 'packet')} sent again")
             told += [] if stream["active"] else ["waits"]
             lines.append(", ".join(told))
         return lines
@@ -175,7 +175,8 @@ def verified_lines(found: Mapping[str, Any]) -> list[str]:
     bad = len(found["differences"]) + found["differences_more"]
     checked = f"{entries(found['entries'])}, {units.size(found['bytes'])} read"
     took = f"in {units.duration(found['seconds'])}"
-    said = "all are as the receipt has them" if bad == 0 else f"{bad} are not as the receipt has them"
+    differ = f"{entries(bad)} {'differs' if bad == 1 else 'differ'} from the receipt"
+    said = "all are as the receipt has them" if bad == 0 else differ
     lines.append(f"{where}: {checked} {took}: {said}")
     if found["without_hash"]:
         lines.append(

@@ -1,4 +1,4 @@
-"""A clock that is set: no job stays silent until a date in the future, and no version goes by an age that is none."""
+"""A clock that is set: no job stays silent until a date in the future, and no version is removed by a wrong age."""
 
 from __future__ import annotations
 

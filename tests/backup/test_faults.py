@@ -239,3 +239,52 @@ def test_a_file_that_became_an_unreadable_folder_keeps_its_older_version(site: S
     finally:
         (site.source / "p").chmod(0o755)
     assert first in site.versions() and (first / "p").read_text() == "only copy"
+
+
+def test_the_state_of_a_job_has_one_exit_code(site: Site, command: Command) -> None:
+    site.job()
+    assert command("run", "records", "--once").returncode == 0
+    assert [command("status", *words).returncode for words in ((), ("records",), ("records", "--json"))] == [0, 0, 0]
+    (site.source / "a.txt").chmod(0)
+    assert command("run", "records", "--once").returncode == 1
+    assert [command("status", *words).returncode for words in ((), ("records",), ("records", "--json"))] == [1, 1, 1]
+
+
+def test_thousands_of_files_that_cannot_be_read_are_carried_over_and_counted(site: Site, command: Command) -> None:
+    site.job()
+    for number in range(10_500):
+        site.write(f"{number // 500}/{'long name ' * 12}{number}", str(number))
+    assert command("run", "records", "--once").returncode == 0
+    subprocess.run(["find", site.source, "-name", "long*", "-exec", "chmod", "0", "{}", "+"], check=True)
+    for _ in range(2):
+        assert command("run", "records", "--once").returncode == 1
+    first, *others = site.versions()
+    for version in others:
+        carried = [path for path in version.rglob("long*") if path.samefile(first / path.relative_to(version))]
+        # Each end names its first 10,000 faults; further entries are missing from the version, and the older one stays.
+        assert len(carried) >= 10_000
+    done = command("restore", "records", "--to", site.folder / "restored")
+    restored = sum(1 for _ in (site.folder / "restored").rglob("long*"))
+    assert done.returncode == 1 and restored == len(carried), done.stdout[-2000:]
+    lines = done.stdout.splitlines()
+    missing = 10_500 - restored
+    assert f"{restored} entries older than the version, {missing} entries missing: " in lines[-1], lines[-1]
+    named = sum("older than the version: it could not be copied then" in line for line in lines[:-1])
+    assert any(line.startswith(f"records: {restored - named} more: ") for line in lines), lines
+    assert f"records: {missing} more: missing: the run named its first faults alone" in lines, lines
+
+
+def test_a_source_that_became_a_link_fails_the_run(site: Site, command: Command) -> None:
+    site.job("keep = 1")
+    site.file.write_text(site.file.read_text().replace(f'{site.source}/"', f'{site.source}"'))
+    assert command("run", "records", "--once").returncode == 0
+    aside = site.folder / "aside"
+    site.source.rename(aside)
+    site.source.symlink_to(aside)
+    done = command("run", "records", "--once")
+    assert done.returncode == 1 and "a symbolic link, and it was a folder for version-" in done.stderr, done.stderr
+    (version,) = site.versions()
+    assert (version / "data/a.txt").read_text() == "first"
+    site.file.write_text(site.file.read_text() + "may_be_empty = true\n")
+    assert command("run", "records", "--once").returncode == 0
+    assert os.readlink(site.versions()[-1] / "data") == str(aside)

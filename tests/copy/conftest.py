@@ -20,6 +20,7 @@ from tests.processes import quick
 PATH = 'bandwidth = "200Mbit/s"\nrtt = "10ms"\nqueue = "1bdp"'
 
 Copy = Callable[..., Said]
+Mount = Callable[..., Path]
 
 
 @pytest.fixture
@@ -117,3 +118,21 @@ def same(one: Path, other: Path) -> None:
             assert os.readlink(left) == os.readlink(right)
         elif left.is_file():
             assert left.read_bytes() == right.read_bytes(), name
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Mount]:
+    """Mount a file system in memory at a folder that is made; all are unmounted at the end."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    mounted: list[Path] = []
+
+    def at(path: Path, options: str = "size=16m") -> Path:
+        path.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "elephan-test", path], check=True)
+        mounted.append(path)
+        return path
+
+    yield at
+    for path in reversed(mounted):
+        subprocess.run(["umount", path], check=True)

@@ -8,37 +8,17 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.copy.conftest import Copy, events
+from tests.copy.conftest import Copy, Mount, events
 from tests.copy.model import clock
 from tests.processes import quick
 
 BIG = 700_000
 """Bytes of a file of several chunks."""
-
-Mount = Callable[..., Path]
-
-
-@pytest.fixture
-def mount(tmp_path: Path) -> Iterator[Mount]:
-    """Mount a file system in memory at a folder that is made; all are unmounted at the end."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting needs root")
-    mounted: list[Path] = []
-
-    def at(path: Path, options: str = "size=16m") -> Path:
-        path.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "elephan-test", path], check=True)
-        mounted.append(path)
-        return path
-
-    yield at
-    for path in reversed(mounted):
-        subprocess.run(["umount", path], check=True)
 
 
 def names(folder: Path) -> list[str]:
@@ -72,7 +52,7 @@ def test_a_file_that_became_shorter_loses_its_tail(
 def test_a_file_that_changes_at_the_destination_while_it_is_compared_is_not_kept(
     copy_alone: Copy, tmp_path: Path
 ) -> None:
-    # Longer than the source by less than a chunk, of the same time: size alone tells them apart.
+    # Longer than the source by less than a chunk, of the same time: only their sizes differ.
     content = os.urandom(BIG)
     write(tmp_path / "from" / "file", content)
     write(tmp_path / "to" / "file", content + b"tail")
@@ -193,7 +173,7 @@ def test_a_folder_in_the_way_stays_when_the_copy_fails(copy_alone: Copy, tmp_pat
     (tmp_path / "from" / "link").symlink_to("file")
     write(tmp_path / "from" / "first", "linked")
     (tmp_path / "from" / "second").hardlink_to(tmp_path / "from" / "first")
-    # A path that no copy takes: a fault, whoever runs it.
+    # A path that is too long for a copy: a fault for any user, root included.
     deep = tmp_path / "from"
     descriptor = os.open(deep, os.O_RDONLY)
     for _ in range(17):
@@ -388,7 +368,7 @@ def test_records_of_a_part_that_is_gone_are_not_those_of_the_next_one(state: Pat
 def test_writes_of_others_to_a_file_that_is_compared_are_not_adopted(state: Path, tmp_path: Path) -> None:
     content = os.urandom(24_000_000)
     write(tmp_path / "from" / "x", content)
-    # A part is made, and most of it is taken over from here.
+    # Most chunks of the part are taken over from this file.
     write(tmp_path / "to" / "x", os.urandom(262_144) + content[262_144:18_000_000] + os.urandom(6_000_000))
     words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{tmp_path}/from/"]
     words += [str(tmp_path / "to"), "-q"]
@@ -435,7 +415,7 @@ def test_a_hard_link_keeps_its_content_when_its_first_name_is_replaced(state: Pa
     from elephan.copy.api import CopyRequest, Place, copy
 
     source = tmp_path / "from"
-    # Sent before the others, over a stream that takes a second for it.
+    # Sent before the others, for one second.
     write(source / "0", os.urandom(2_500_000))
     write(source / "a", "old")
     (source / "b").hardlink_to(source / "a")
@@ -512,3 +492,37 @@ def test_an_acl_that_is_removed_is_removed_on_xfs(copy_alone: Copy, tmp_path: Pa
         assert "system.posix_acl_access" not in os.listxattr(disk / "to" / "file")
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def interrupted(source: str, to: Path, is_reached: Callable[[], bool], *options: str) -> None:
+    """Kill a copy once a state of it is reached."""
+    words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", source, str(to), "-q", *options]
+    copying = subprocess.Popen(words, env=quick(), stdin=subprocess.DEVNULL)
+    while not is_reached():
+        assert copying.poll() is None, "the copy was not long enough"
+        time.sleep(0.002)
+    copying.kill()
+    copying.wait()
+
+
+def journal_has(to: Path, size: int) -> Callable[[], bool]:
+    """Return a function that tells if the journal of the only copy to a folder has reached a size, bytes."""
+    return lambda: any(path.stat().st_size >= size for path in to.glob(".elephan-copy/*/journal*"))
+
+
+@pytest.mark.parametrize("kind", ["truncated", "replaced by an empty file"])
+def test_records_of_a_part_that_became_shorter_count_no_more(state: Path, tmp_path: Path, kind: str) -> None:
+    content = os.urandom(12_000_000)
+    write(tmp_path / "from" / "file", content)
+    to = tmp_path / "to"
+    to.mkdir()
+    interrupted(f"{tmp_path}/from/", to, journal_has(to, 400), "--rate", "60Mbit/s")
+    (part,) = to.glob(".elephan-copy/*/*.part")
+    if kind == "truncated":
+        os.truncate(part, 300_000)
+    else:
+        part.unlink()
+        part.touch()
+    words = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{tmp_path}/from/", str(to), "-q"]
+    assert subprocess.run(words, env=quick(), check=False).returncode == 0
+    assert (to / "file").read_bytes() == content

@@ -18,7 +18,7 @@ from tests.hosts import testbed
 
 BYTES = 20_000_000
 RATE = "40Mbit/s"
-"""The copy takes four seconds, so that strangers meet it at work too."""
+"""The copy runs for four seconds, so that strangers also connect while it sends."""
 
 ATTACK = r"""
 import os, socket, sys, time

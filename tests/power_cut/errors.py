@@ -25,6 +25,8 @@ from tests.power_cut.copies import LIMIT_S, bind, finished, words_of, world
 
 NAME = "flaky"
 ROUNDS = 18
+RATE = b"--rate=1MB/s"
+"""A copy takes ten seconds: changing the device's table takes one."""
 DEVICE = f"/dev/mapper/{NAME}"
 
 
@@ -53,8 +55,8 @@ def one(number: int, request: Request, draw: random.Random) -> tuple[int, list[s
         os.sync()
     before = world()
     feature = ("error_writes", "drop_writes")[number % 2]
-    child = command.start(words_of(request), places.STATE)
-    after_s = draw.uniform(0.1, 3.5)
+    child = command.start(words_of(request, RATE), places.STATE)
+    after_s = draw.uniform(0.1, 8)
     time.sleep(after_s)
     switch(feature)
     result = child.wait(LIMIT_S)

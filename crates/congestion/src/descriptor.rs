@@ -228,7 +228,7 @@ impl Algorithm {
         })))
     }
 
-    /// The same with its hooks under a guard, which names `subject` where one of them faults.
+    /// The same with its hooks under a guard, which names `subject` if a hook faults.
     #[cfg(unix)]
     pub(crate) fn guarded(&self, subject: &'static Subject) -> Algorithm {
         let hooks = self.own().map_or(self.0.hooks, |own| own.hooks);

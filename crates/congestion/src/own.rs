@@ -23,7 +23,7 @@ pub(crate) struct Sender {
 /// The names in a message. Each stays for good, as a signal may read it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Subject {
-    /// The C file, as it was named.
+    /// The C file, by the path that the user gave.
     pub(crate) file: &'static str,
     /// Places of the file that divide by what may be zero, separated by commas; may be empty.
     pub(crate) divisions: &'static str,

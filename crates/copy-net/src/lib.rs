@@ -18,6 +18,7 @@ mod journal_file;
 mod keys;
 mod known_hashes;
 mod links;
+mod listing;
 mod manifest_file;
 mod meeting;
 mod names;

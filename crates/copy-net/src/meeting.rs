@@ -7,7 +7,7 @@ use crate::run_control::Control;
 use crate::session::{lock, peer_error, wait, CpuCount, Session, GLANCE};
 use crate::transport::{Connection, Dialer, Listener};
 use crate::transports;
-use copy::{EndSpec, Event, Message, Role, Side, SourcesShape, Steering, StreamProgress, WireError, PROTOCOL};
+use copy::{plural, EndSpec, Event, Message, Role, Side, SourcesShape, Steering, StreamProgress, WireError, PROTOCOL};
 use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -311,7 +311,8 @@ impl Meeting<'_> {
                 if now_ns - begin_ns > connect_ns + silence_ns || self.nobody_came(now_ns - begin_ns > connect_ns) {
                     let mut text = format!("the other end did not come within {} s", self.spec.connect_s);
                     if links.refused() > 0 {
-                        text += &format!("; {} connections without the token were refused", links.refused());
+                        let refused = plural(links.refused(), "connection");
+                        text += &format!("; refused {refused} without the token");
                     }
                     self.session.fail(CopyError { kind: ErrorKind::Peer, text });
                 }

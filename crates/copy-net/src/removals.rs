@@ -1,11 +1,12 @@
 //! Removals of a copy with `mirror`, listed: nothing is changed.
 
 use crate::beneath::Beneath;
-use crate::destination::{path_hash, Removal, Scope};
-use crate::error::{CopyError, ErrorKind};
+use crate::destination::{path_hash, Destination, Removal, Scope};
+use crate::error::{CopyError, EntryFault, ErrorKind};
 use crate::exclude::Exclude;
 use crate::names::{io_error, STATE_NAME};
-use copy::{CopyOptions, Entry, EntryKind};
+use crate::own_sources;
+use copy::{CopyOptions, Entry, EntryKind, SourcesShape};
 use rustix::fs::{openat, Mode, OFlags, CWD};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Digits of a path's hash in [`SourcePaths`].
 const DIGITS: usize = 16;
+/// Entries in the notes that would be faults of the removal.
+const FAULTS_SHOWN: usize = 20;
 
 /// Hashes of the paths of the sources, 16 hex digits each, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,16 +28,29 @@ pub struct SourcePaths {
     pub closed_folders: String,
     /// All other entries.
     pub others: String,
+    /// Entries of kinds that are not copied.
+    #[serde(default)]
+    pub left_out: String,
+    /// Sources that are symbolic links: no folder gives way to them. They are among `others` too.
+    #[serde(default)]
+    pub source_links: String,
 }
 
 impl SourcePaths {
-    pub(crate) fn add(&mut self, entry: &Entry, content_left_out: bool) {
+    pub(crate) fn leave_out(&mut self, path: &[Vec<u8>]) {
+        self.left_out.push_str(&digits(path));
+    }
+
+    pub(crate) fn add(&mut self, entry: &Entry, content_left_out: bool, is_source_link: bool) {
+        if is_source_link {
+            self.source_links.push_str(&digits(&entry.path));
+        }
         let list = match entry.kind {
             EntryKind::Folder if content_left_out => &mut self.closed_folders,
             EntryKind::Folder => &mut self.folders,
             _ => &mut self.others,
         };
-        list.push_str(&format!("{:0DIGITS$x}", path_hash(&entry.path)));
+        list.push_str(&digits(&entry.path));
     }
 }
 
@@ -44,11 +60,17 @@ impl SourcePaths {
 pub struct RemovalsSpec {
     /// As `EndSpec::destination`.
     pub destination: String,
+    /// From [`crate::scan`].
+    pub shape: SourcesShape,
     /// As `EndSpec::options`.
     #[serde(default)]
     pub options: CopyOptions,
-    /// From [`crate::scan`].
+    /// From [`crate::scan`], with `mirror`.
+    #[serde(default)]
     pub paths: SourcePaths,
+    /// As `EndSpec::sources`, if they are on this host.
+    #[serde(default)]
+    pub sources: Vec<String>,
 }
 
 /// Entries that the copy would remove.
@@ -64,15 +86,23 @@ pub struct Removals {
     pub notes: Vec<String>,
 }
 
-/// Lists what a copy with `mirror` would remove, if all else went well, until `stop`.
+/// Checks the destination as the copy does, and lists what `mirror` would remove, if all else went well, until `stop`.
 ///
 /// # Errors
-/// `Input`: paths that are none. `Io`: the destination cannot be read. `Stopped`.
+/// `Input`: paths that are none, a destination that the copy refuses. `Io`: the destination cannot be read. `Stopped`.
 pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, CopyError> {
     let failed = |error: std::io::Error| io_error(&spec.destination, &error);
-    let [folders, closed, others] =
-        [&spec.paths.folders, &spec.paths.closed_folders, &spec.paths.others].map(|digits| hashes(digits));
-    let (folders, closed, others) = (folders?, closed?, others?);
+    if spec.options.mirror {
+        own_sources::check(&spec.sources, spec.options.link_to.as_deref(), &spec.destination)?;
+    }
+    Destination::check(&spec.destination, spec.shape, &spec.options)?;
+    // One file or device has nothing beside it that a mirror removes.
+    if !spec.options.mirror || spec.shape != SourcesShape::Tree {
+        return Ok(Removals::default());
+    }
+    let paths = &spec.paths;
+    let (folders, closed, others) = (hashes(&paths.folders)?, hashes(&paths.closed_folders)?, hashes(&paths.others)?);
+    let (left_out, links) = (hashes(&paths.left_out)?, hashes(&paths.source_links)?);
     let has = |list: &[u64], path: &[Vec<u8>]| list.binary_search(&path_hash(path)).is_ok();
     let entries = (folders.len() + closed.len() + others.len()) as u64 - u64::from(has(&folders, &[]));
     let limit = spec.options.max_removals.unwrap_or(entries);
@@ -84,7 +114,8 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
         Err(error) => return Err(failed(error.into())),
     };
     let exclude = Exclude::of_removal(&spec.options)?;
-    let scope = Scope { root: &root, exclude: &exclude, sources: &[] };
+    let sources = own_sources::identities(&spec.sources);
+    let scope = Scope { root: &root, exclude: &exclude, sources: &sources };
     let mut count = Removal::count(scope);
     let mut waiting = vec![vec![]];
     while let Some(mut path) = waiting.pop() {
@@ -94,7 +125,7 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
         let is_of_sources = has(&folders, &path);
         let (folder, names, is_elsewhere) = match scope.list(&path) {
             Ok(listed) => listed,
-            // The copy gives its user the right for as long as it runs.
+            // While a copy runs, its user has the right.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 let path = copy::show_path(&path);
                 count.notes.push(format!("{path}: cannot be listed: removals from it are not in this list"));
@@ -103,7 +134,8 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
             Err(error) => return Err(failed(error)),
         };
         if is_elsewhere {
-            count.folder(&path, &|path| has(&folders, path) || has(&closed, path) || has(&others, path));
+            let all = [&folders, &closed, &others, &left_out];
+            count.folder(&path, &|path| all.iter().any(|list| has(list, path)));
             continue;
         }
         for (name, is_folder) in names {
@@ -116,17 +148,23 @@ pub fn removals(spec: &RemovalsSpec, stop: &AtomicBool) -> Result<Removals, Copy
                     waiting.push(path.clone());
                 }
             } else if has(&others, &path) {
-                if is_folder && !count.tree(folder.as_fd(), &path, true) {
+                if is_folder && (has(&links, &path) || !count.tree(folder.as_fd(), &path, true)) {
                     let path = copy::show_path(&path);
                     count.notes.push(format!("{path}: a folder of which something stays: nothing would be removed"));
                 }
-            } else if is_of_sources && !has(&closed, &path) {
+            } else if is_of_sources && !has(&closed, &path) && !has(&left_out, &path) {
                 count.tree(folder.as_fd(), &path, is_folder);
             }
             path.pop();
         }
     }
+    let stays = |fault: EntryFault| format!("{}: {}", fault.path, fault.reason);
+    count.notes.extend(count.faults.into_iter().take(FAULTS_SHOWN).map(stays));
     Ok(Removals { count: count.removed, paths: count.paths, limit, notes: count.notes })
+}
+
+fn digits(path: &[Vec<u8>]) -> String {
+    format!("{:0DIGITS$x}", path_hash(path))
 }
 
 fn hashes(digits: &str) -> Result<Vec<u64>, CopyError> {

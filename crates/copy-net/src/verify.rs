@@ -1,7 +1,7 @@
 //! A side of a finished copy, checked again: each row of its manifest against the file that is there now.
 
 use crate::error::{CopyError, ErrorKind};
-use copy::hex;
+use copy::{hex, plural};
 use rustix::fs::{fadvise, Advice};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -269,7 +269,7 @@ fn look(spec: &VerifySpec, row: &Row, buffer: &mut [u8], stop: &AtomicBool) -> R
         return Err("is no file".into());
     }
     if !is_device && metadata.len() != size {
-        return Err(format!("has {} bytes, not {}", metadata.len(), size));
+        return Err(format!("has {}, not {size}", plural(metadata.len(), "byte")));
     }
     let Some(hash) = hash else { return Ok(0) };
     if spec.from_disk {
@@ -285,7 +285,7 @@ fn look(spec: &VerifySpec, row: &Row, buffer: &mut [u8], stop: &AtomicBool) -> R
         }
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         match file.read(&mut buffer[..most]) {
-            Ok(0) => return Err(format!("has {} bytes, not {}", size - left, size)),
+            Ok(0) => return Err(format!("has {}, not {size}", plural(size - left, "byte"))),
             Ok(read) => {
                 hasher.update(&buffer[..read]);
                 left -= read as u64;

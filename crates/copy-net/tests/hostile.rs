@@ -151,7 +151,7 @@ fn entry(path: &[&str], kind: EntryKind) -> WireEntry {
     let identity = Identity { size, ..Identity::default() };
     let (modified, xattrs) = (Stamp::default(), vec![]);
     let entry = Entry { path, kind, mode: 0o755, uid: 0, gid: 0, modified, xattrs, identity };
-    WireEntry { entry, first: None, content_left_out: false }
+    WireEntry { entry, first: None, content_left_out: false, is_source_link: false }
 }
 
 fn file(path: &[&str], size: u64) -> WireEntry {

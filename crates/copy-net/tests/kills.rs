@@ -183,7 +183,7 @@ fn a_full_disk_stops_cleanly_with_what_is_needed_and_goes_on_when_there_is_room(
         let ends = run();
         let error = ends.receiver.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Full, "{}", error.text);
-        assert!(error.text.contains("bytes are needed"), "{}", error.text);
+        assert!(error.text.contains("bytes more needed"), "{}", error.text);
         let error = ends.sender.unwrap_err();
         assert!(error.text.contains("full"), "{:?} {}", error.kind, error.text);
         let acknowledged = ends.acknowledged;

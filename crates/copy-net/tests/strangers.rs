@@ -14,7 +14,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 const BYTES: usize = 12_000_000;
-/// The copy takes two seconds at least, so that strangers meet it at work too.
+/// The copy runs for two seconds at least, so that strangers also connect while it sends.
 const RATE_BPS: u64 = 48_000_000;
 
 fn over_quic(mut pair: Pair) -> Pair {
@@ -70,7 +70,7 @@ fn with_another_token(pair: &Pair, port: u16) -> CopyError {
     run_end(&spec, &Control::default(), &mut |_| {}).unwrap_err()
 }
 
-/// Connects and sends bytes that are no TLS, or a record of it that does not end.
+/// Connects and sends bytes that are no TLS, or an incomplete TLS record.
 fn send_garbage(port: u16, number: u32) -> std::io::Result<TcpStream> {
     let mut stranger = TcpStream::connect(("127.0.0.1", port))?;
     match number % 4 {

@@ -21,6 +21,8 @@ pub struct WireEntry {
     pub first: Option<Vec<Vec<u8>>>,
     /// A folder whose content is left out (`one_file_system`): `mirror` removes nothing below it.
     pub content_left_out: bool,
+    /// A symbolic link that the command names, `SRC` without a slash: `mirror` removes no folder of its name.
+    pub is_source_link: bool,
 }
 
 impl WireEntry {
@@ -70,7 +72,7 @@ impl WireEntry {
             EntryKind::Folder if self.content_left_out => out.push(7),
             EntryKind::Folder => out.push(1),
             EntryKind::Symlink { target } => {
-                out.push(2);
+                out.push(if self.is_source_link { 8 } else { 2 });
                 put_bytes(out, target);
             }
             EntryKind::HardLink { to } => {
@@ -108,11 +110,12 @@ impl WireEntry {
     pub fn decode(from: &mut Decoder<'_>) -> Result<WireEntry, WireError> {
         let path = path(from)?;
         let mut first = None;
-        let mut content_left_out = false;
+        let (mut content_left_out, mut is_source_link) = (false, false);
         let kind = match from.byte()? {
             0 => EntryKind::File { size: from.bounded(FILE_MAX)?, extents: None },
             1 => EntryKind::Folder,
-            2 => {
+            kind @ (2 | 8) => {
+                is_source_link = kind == 8;
                 let target = from.bytes(PATH_BYTES)?.to_vec();
                 if target.is_empty() || target.contains(&0) {
                     return Err(WireError("a symbolic link to nothing"));
@@ -154,7 +157,7 @@ impl WireEntry {
             changed: stamp(from)?,
         };
         let entry = Entry { path, kind, mode, uid, gid, modified, xattrs, identity };
-        Ok(WireEntry { entry, first, content_left_out })
+        Ok(WireEntry { entry, first, content_left_out, is_source_link })
     }
 }
 

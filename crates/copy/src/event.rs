@@ -57,7 +57,7 @@ pub enum Event {
         /// One line.
         text: String,
     },
-    /// At the end: connections to the port that did not show the token of this copy. They change nothing of it.
+    /// At the end: connections to the port that did not show the token of this copy. They do not change the copy.
     Refused {
         /// Their number.
         connections: u64,

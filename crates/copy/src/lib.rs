@@ -30,7 +30,7 @@ pub use frame::{FrameHead, Piece, HEAD_BYTES, PIECE_BYTES, PIECE_HEAD_BYTES, TAI
 pub use journal::{whole_records, FileKey, JournalIndex, Record};
 pub use manifest::{hex, manifest_row, unhex, Manifest};
 pub use message::{Message, Outcome, Want, WantChunks, ENTRIES_MAX, HASHES_MAX, MESSAGE_MAX, PROTOCOL};
-pub use names::{check_path, parse_shown_path, show_bytes, show_path, NAME_BYTES, PATH_BYTES};
+pub use names::{check_path, parse_shown_path, plural, show_bytes, show_path, NAME_BYTES, PATH_BYTES};
 pub use plan::{ChunkHashes, Plan, CHUNK_MAX, FILE_MAX};
 pub use report::{EndReport, FaultKind, FileFault, SourceMount};
 pub use shape::SourcesShape;

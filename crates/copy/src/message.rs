@@ -8,7 +8,7 @@ use crate::wire::{put_bytes, put_number};
 use crate::wire::{Decoder, WireError};
 
 /// Version of messages and frames: both ends have the same, or the copy ends at once.
-pub const PROTOCOL: u64 = 2;
+pub const PROTOCOL: u64 = 3;
 /// Most bytes of one message.
 pub const MESSAGE_MAX: usize = 1 << 20;
 /// Entries in one message, at most.
@@ -101,6 +101,9 @@ pub enum Message {
         /// In one line.
         reason: String,
     },
+    /// Sender: entries that are not announced, since their kind is not copied: hashes of their paths. `mirror` leaves
+    /// what has these names.
+    LeftOut(Vec<u64>),
     /// Receiver: what is to be sent.
     Wants(Vec<Want>),
     /// Receiver: the hash of `FileHash` is not that of what came.
@@ -326,6 +329,11 @@ impl Message {
                 }
             }
             Message::Bye => out.push(17),
+            Message::LeftOut(paths) => {
+                out.push(18);
+                put_number(out, paths.len() as u64);
+                paths.iter().for_each(|path| put_number(out, *path));
+            }
         }
     }
 
@@ -400,6 +408,7 @@ impl Message {
                     .collect::<Result<Vec<_>, WireError>>()?,
             },
             17 => Message::Bye,
+            18 => Message::LeftOut((0..from.count(1)?).map(|_| from.number()).collect::<Result<Vec<_>, _>>()?),
             _ => return Err(WireError("a message of no kind")),
         })
     }

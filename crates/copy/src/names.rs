@@ -7,6 +7,15 @@ pub const NAME_BYTES: usize = 255;
 /// PATH_MAX of Linux: of a path in all, and of a symbolic link's target.
 pub const PATH_BYTES: usize = 4096;
 
+/// A number with its noun: "1 socket", "2 sockets", "3 entries".
+pub fn plural(number: u64, noun: &str) -> String {
+    match noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u'])) {
+        _ if number == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
+}
+
 /// Checks what another host names: each component is one name, none leads up or out.
 ///
 /// # Errors

@@ -32,10 +32,12 @@ fn entry() -> impl Strategy<Value = WireEntry> {
         |(path, first, kind, mode, (uid, gid), modified, xattrs, identity)| {
             let first = matches!(kind, EntryKind::HardLink { .. }).then_some(first);
             let content_left_out = kind == EntryKind::Folder && mode % 2 == 1;
+            let is_source_link = matches!(kind, EntryKind::Symlink { .. }) && mode % 2 == 1;
             WireEntry {
                 entry: Entry { path, kind, mode, uid, gid, modified, xattrs, identity },
                 first,
                 content_left_out,
+                is_source_link,
             }
         },
     )
@@ -200,7 +202,12 @@ fn names_that_lead_out_are_refused() {
         let mut bytes = vec![];
         Message::Entries {
             first: 0,
-            entries: vec![WireEntry { entry: file(&[name], 1), first: None, content_left_out: false }],
+            entries: vec![WireEntry {
+                entry: file(&[name], 1),
+                first: None,
+                content_left_out: false,
+                is_source_link: false,
+            }],
         }
         .encode(&mut bytes);
         assert!(Message::decode(&bytes[4..]).is_err());

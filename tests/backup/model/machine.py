@@ -315,16 +315,16 @@ class Machine:
             if path in real and path not in expected:
                 expected[path] = real[path]
             elif path in real and real[path] != expected[path]:
-                # The run ended while the file was the same for long enough: its copy was read whole.
+                # The run ended while the file was the same for long enough: its copy is consistent.
                 expected[path] = real[path]
         lines = []
         for line_path in {*real, *expected}:
             one, other = real.get(line_path), expected.get(line_path)
-            # A run that was interrupted and continued has what the source had meanwhile.
+            # A run that was interrupted and continued has any state of the source between its attempts.
             before = [state.get(line_path) for state in self.source.states]
             if one != other and not (one is not None and one in before and (other is None or line_path in hidden)):
                 if one is not None and other is not None and one[0] == other[0] == "folder" and one[1] == other[1]:
-                    # Its time changed with an entry that went meanwhile.
+                    # Its time changed with an entry that was removed during the run.
                     if len(self.source.states) > 1 or line_path in hidden or any(
                         path.startswith(line_path + b"/") for path in hidden
                     ):  # fmt: skip
@@ -358,7 +358,7 @@ class Machine:
         real = walk(self.destination)
         before = self.copied or {}
         for path in busy:
-            # The file has changed since the run: its copy was read whole, or is of an earlier run.
+            # The file has changed since the run: its copy is consistent, or is of an earlier run.
             tree.pop(path, None)
             if path in real:
                 tree[path] = real[path]
@@ -387,7 +387,7 @@ def unreadable_none(tree: Tree) -> bool:
 
 @dataclass
 class Rewriter(tracer.Observer):
-    """Changes a file before each read of it."""
+    """Changes a file before each read."""
 
     path: str
     act: Callable[[], None]

@@ -31,7 +31,7 @@ def _call(name: str, sets: ctypes.Array[_Sets]) -> None:
 
 @contextmanager
 def denied() -> Iterator[None]:
-    """Give up the rights for a while: processes that begin meanwhile do not have them."""
+    """Give up the rights for a while: processes that start in that time do not have them."""
     before, less = (_Sets * 2)(), (_Sets * 2)()
     _call("capget", before)
     _call("capget", less)

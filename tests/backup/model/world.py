@@ -1,4 +1,4 @@
-"""Trees of the model: read by plain system calls, changed step by step, and what a version of them has to hold."""
+"""Trees of the model: read by plain system calls, changed step by step, and the required content of a version."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Source:
         return os.path.join(os.fsencode(self.root), path)
 
     def _stamp(self, path: bytes) -> None:
-        """Give an entry a time that no other state of it has had: size and time tell changes."""
+        """Give an entry a time that none of its states has had: size and time show changes."""
         self.time += 1
         times = (BASE_NS + self.time * 1_000_003, BASE_NS + self.time * 1_000_003)
         os.utime(path, ns=times, follow_symlinks=False)

@@ -78,7 +78,7 @@ def acl(draw: random.Random, mode: int, *, default: bool = False) -> bytes:
 
 
 def create_file(path: bytes, seed: int, size: int, holes: str = "") -> None:
-    """Make a file, replace what is there. `holes`: "end", "begin", "middle", "all"."""
+    """Make a file, replacing an existing entry. `holes`: "end", "begin", "middle", "all"."""
     if os.path.lexists(path) and not is_file(path):
         # A FIFO would be waited for, and a device written to.
         raise FileExistsError(path)
@@ -138,7 +138,7 @@ def create(path: bytes, kind: str, seed: int) -> None:
 
 
 def resize(path: bytes, size: int, seed: int, stealth: bool = False) -> None:
-    """Cut a file, or let it grow by what the seed gives."""
+    """Truncate or extend a file by a number drawn from the seed."""
     handle, before = _opened(path)
     try:
         size = max(0, size)
@@ -250,7 +250,7 @@ def replace(path: bytes, seed: int, size: int) -> None:
 
 
 def change_type(path: bytes, kind: str, seed: int) -> None:
-    """Remove what is there, and make something of another kind."""
+    """Replace an entry by one of another kind."""
     remove(path)
     if kind == "file":
         create_file(path, seed, seed % 5000)
@@ -275,7 +275,7 @@ def chmod(path: bytes, mode: int) -> None:
 
 
 def chown(path: bytes, uid: int, gid: int) -> None:
-    """Set owner and group; set-user-ID goes with it (chown(2))."""
+    """Set owner and group; chown(2) clears set-user-ID."""
     os.lchown(path, uid, gid)
 
 

@@ -1,4 +1,4 @@
-"""The wall clock that commands see, set by a file: the clock of this machine stays as it is."""
+"""The wall clock that commands see, set by a file: the clock of this machine is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`elephan` as a process of the user: forked off this process, which has loaded all of it and runs none of it."""
+"""`elephan` as a process of the user: forked off this process, which imports its modules and runs none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 
 import typer.main
 
-# Before the module of the same name takes its place.
+# Before the module of the same name replaces it.
 from elephan.cli import main
 from elephan.cli.copy import words
 from elephan.cli.main import app
@@ -27,7 +27,7 @@ from elephan.copy import api, attempt
 from elephan.core import build_digest
 
 TIME_LIMIT_S = 60.0
-"""For one command: a copy of a world takes far less, and beyond that it hangs."""
+"""For one command: a copy of a world is far faster; a slower command hangs."""
 LOOK_S = 0.004
 """Time between two looks at an end, s."""
 BUSY_S = 1.5

@@ -176,7 +176,7 @@ def torn(
                 old = old.but(unjudged=old.unjudged | {"modified_ns"})
             lines += _differs(path, [old], found)
         elif found is None:
-            # A file is replaced in one step; what changes its type, or goes, may be missing.
+            # A file is replaced in one step; an entry that changes its type, or is removed, may be missing.
             if (later is not None and path not in later.tree) or None in prediction.choices.get(path, ()):
                 continue
             if old is not None and new is not None and (old.kind == "folder") == (new.kind == "folder"):

@@ -85,7 +85,7 @@ def _loop(kind: str, folder: Path) -> None:
         os.close(handle)
         quiet = {"ext4": ["-q", "-F"], "xfs": ["-q", "-f"]}[kind]
         _run([make, *quiet, image])
-        # The loop device goes with the mount (losetup(8), autoclear), and the image with the loop device.
+        # The loop device is removed with the mount (losetup(8), autoclear), and the image with the loop device.
         _run(["mount", "-o", "loop", image, str(folder)])
     finally:
         os.unlink(image)

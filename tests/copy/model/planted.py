@@ -24,7 +24,7 @@ class NoLength(Observer):
 
 @dataclass
 class NoSync(Observer):
-    """A sync left out: those of files, and of whole file systems, do nothing; those of folders do."""
+    """A sync left out: those of files, and of file systems, do nothing; those of folders do."""
 
     scope: str
     wants: frozenset[str] = frozenset({"fsync", "fdatasync", "syncfs"})

@@ -19,7 +19,7 @@ class Prediction:
     """The end of a copy."""
 
     tree: Tree
-    """The whole world after it."""
+    """The world after the copy."""
     choices: dict[bytes, list[Node | None]] = field(default_factory=dict)
     """Paths where the world may have any of several entries; None: nothing."""
     codes: set[int] = field(default_factory=lambda: {0})
@@ -73,6 +73,8 @@ class _Copy:
         """Path that entries are below."""
         self.left_out: set[bytes] = set()
         """Folders of which the content stayed behind with its file system."""
+        self.uncopied: set[bytes] = set()
+        """Paths of sockets of the sources: what has such a path at the destination stays."""
         self.first: dict[tuple[object, ...], bytes] = {}
         """Content of the first name of each file."""
         self.owners: dict[tuple[object, ...], frozenset[int]] = {}
@@ -101,14 +103,14 @@ class _Copy:
             there = out.tree.get(path)
             if there is not None and there.kind == "folder" and source.kind != "folder":
                 if children(out.tree, path):
-                    if not self.request.on("mirror") or self._protected_below(path):
+                    if not self.request.on("mirror") or self._is_source_link(path) or self._protected_below(path):
                         out.faults.add(path)
                         continue
                     in_the_way.append(path)
                 elif path in self.mounts:
                     out.faults.add(path)
                     continue
-                else:
+                elif not self._is_source_link(path):
                     empty.append(path)
             self._place(path, source, there, labels)
         self._blocked_links()
@@ -151,6 +153,10 @@ class _Copy:
             for path in self._links_to(may_stay):
                 out.choices[path] = [self.before.get(path), out.tree.get(path)]
         return out
+
+    def _is_source_link(self, path: bytes) -> bool:
+        """Return True for a symbolic link that is a source itself: no folder with something in it gives way to it."""
+        return self.out.entries[path].kind == "symlink" and self.out.origins[path] in self.request.sources
 
     def _count(self) -> int:
         """Return how many entries the sources have: a source whose content is copied is none itself."""
@@ -197,6 +203,7 @@ class _Copy:
                 return
             self.tops.add(path)
         if node.kind == "socket":
+            self.uncopied.add(at)
             return
         need_not_be_read = node.kind == "file" and self._stays_there(node, self.before.get(at))
         if self.refused and not self._is_readable(node) and not need_not_be_read:
@@ -220,7 +227,7 @@ class _Copy:
                     self._visit(child, path + b"/" + name if path else name, device)
 
     def _stays_there(self, source: Node, there: Node | None) -> bool:
-        """A file need not be written: it looks the same, and no other name of it would get metadata of the source."""
+        """A file need not be written: it looks the same, and none of its other names would get new metadata."""
         if there is None or not self._looks_same(source, there):
             return False
         if there.links == 1:
@@ -363,7 +370,7 @@ class _Copy:
             fields = tuple(name for name in fields if name != "xattrs")
         wanted = source
         if self.request.on("no_owners"):
-            # A capability goes with the owner, as set-user-ID does: a link must not bring them.
+            # A change of the owner clears a capability, as set-user-ID: a link must not bring them.
             wanted = source.but(xattrs={key: value for key, value in source.xattrs.items() if key != CAPABILITY})
             if (older.uid, older.gid) != (source.uid, source.gid):
                 wanted = wanted.but(mode=source.mode & ~SET_ID)
@@ -443,7 +450,7 @@ class _Copy:
             # Nothing is removed on another mount.
             if is_there and self._mount_of(path) == self._mount_of(self.top):
                 for child in children(self.out.tree, path):
-                    if child in self.out.entries:
+                    if child in self.out.entries or child in self.uncopied:
                         continue
                     if any(lower in self.mounts for lower in (child, *below(self.out.tree, child))):
                         self._stays_mounted(child)
@@ -474,7 +481,7 @@ class _Copy:
                 out.choices[lower].append(None)
 
     def _doom(self, path: bytes, doomed: list[bytes]) -> bool:
-        """Add what is removed of a path and all below it; return True if the path itself goes."""
+        """Add what is removed of a path and all below it; return True if the path itself is removed."""
         node = self.out.tree[path]
         name = path.rpartition(b"/")[2]
         relative = path[len(self.top) + 1 :]

@@ -86,7 +86,7 @@ class World:
     """Trees of one sequence, and the steps that were made in them."""
 
     def __init__(self, machine: Machine, user: int | None = None) -> None:
-        """Make an empty one. All of it is the user's, if one is given, and copies run as that user."""
+        """Make an empty one. With a user, that user owns all entries and runs the copies."""
         self.user = user
         self.machine = machine
         self.root = os.fsencode(machine.folder) + b"/" + WORLD
@@ -492,7 +492,7 @@ class World:
             self.fail([f"a second copy beside: exit code {result.code}: {result.output.strip()[-300:]}"])
 
     def judge_sibling(self, after: Tree, user: int | None) -> None:
-        """A second copy into a sibling of the destination is whole."""
+        """A second copy into a sibling of the destination is complete."""
         prediction = predict(
             {path: node for path, node in after.items() if path.split(b"/")[0] != b"twin"},
             Request((b"src/",), b"twin", user=user),
@@ -576,7 +576,7 @@ class World:
             return
         path = self.root + b"/" + files[len(self.steps) % len(files)]
         if CAPABILITY in os.listxattr(path):
-            # A write takes it away.
+            # A write removes it.
             return
         found = os.lstat(path)
         handle = os.open(path, os.O_RDWR)
@@ -685,7 +685,7 @@ def replayed(machine: Machine, steps: list[Step]) -> Failed | None:
 
 
 def missing_judges() -> list[str]:
-    """Return what this machine lacks to judge all of it."""
+    """Return what this machine lacks to judge all properties."""
     found = [reason] if (reason := tracer.missing()) else []
     if shutil.which("rsync") is None:
         found.append("rsync is missing (Debian package rsync)")

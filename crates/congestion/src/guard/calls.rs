@@ -61,7 +61,7 @@ unsafe fn call<R>(
     result
 }
 
-/// Puts this thread, and with the first of them the process, under the guard.
+/// Puts this thread under the guard; the first thread also installs the guard of the process.
 #[cold]
 fn begin() -> &'static Slot {
     let slot = Slot::make();

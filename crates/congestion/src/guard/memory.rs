@@ -50,7 +50,7 @@ pub(super) fn alternate_stack() {
 
 fn pages(bytes: usize) -> *mut libc::c_void {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: new memory, nobody else's.
+    // SAFETY: new memory, not shared.
     let base = unsafe { libc::mmap(null_mut(), bytes, access, flags, -1, 0) };
     assert_ne!(base, libc::MAP_FAILED, "there are some pages of memory");
     base

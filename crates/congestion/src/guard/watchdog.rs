@@ -17,7 +17,7 @@ const CPU_NS_MAX: u64 = 5_000_000_000;
 /// stopped is not looked at.
 const LOOKS_MAX: u32 = 240;
 
-/// One thread's call, as it was at the last look.
+/// One thread's call at the last check.
 #[derive(Clone, Copy)]
 struct Seen {
     count: u64,

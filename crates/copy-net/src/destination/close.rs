@@ -1,16 +1,16 @@
 //! The end of a copy: `mirror` removes, folders get their metadata, all is durable.
 
-use super::deferred::{Deferred, Renamed, Step, NOT_EMPTY};
+use super::deferred::{Deferred, Renamed, Step, ELSEWHERE, MOUNT_POINT, NOT_EMPTY, NO_REMOVAL};
 use super::part::Home;
 use super::paths::path_hash;
 use super::place::Place;
 use super::removal::{Removal, Scope};
-use super::state::mount_of;
+use super::state::{mount_at, mount_of};
 use super::target::Destination;
 use crate::beneath::Beneath;
 use crate::error::{CopyError, EntryFault};
-use crate::names::{fault, io_error, unwritable, unwritable_path};
-use copy::{show_path, Entry, FaultKind};
+use crate::names::{fault, io_error, unwritable, unwritable_path, words};
+use copy::{plural, show_path, Entry, FaultKind};
 use rustix::fs::{statat, AtFlags, FileType};
 use std::collections::BTreeSet;
 use std::io;
@@ -56,18 +56,22 @@ impl Destination {
     }
 
     /// Removes folders that have the name of an entry, and names that the sources do not have, in the folders that
-    /// they have: all of it or nothing.
+    /// they have: all of these or none.
     fn mirror(&self, root: &Beneath, folders: &[Entry], complete: bool, closed: &mut Closed) {
         let mut deferred = self.take_deferred();
         let Some(expected) = &self.expected else { return };
         let mut expected = expected.lock().unwrap_or_else(PoisonError::into_inner);
         expected.sort_unstable();
         expected.dedup();
-        let is_expected = |path: &[Vec<u8>]| expected.binary_search(&path_hash(path)).is_ok();
+        let uncopied = self.uncopied.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_expected = |path: &[Vec<u8>]| {
+            let hash = path_hash(path);
+            expected.binary_search(&hash).is_ok() || uncopied.contains(&hash)
+        };
         // The destination itself is none.
         let entries = expected.len() as u64 - u64::from(is_expected(&[]));
         if !complete {
-            closed.faults.extend(deferred.iter().map(in_the_way));
+            closed.faults.extend(deferred.iter().map(|one| in_the_way(one, NO_REMOVAL)));
             return;
         }
         let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,16 +81,9 @@ impl Destination {
         let scope = Scope { root, exclude: &self.exclude, sources: &self.sources };
         let mut count = Removal::count(scope);
         deferred.retain(|deferred| {
-            let is_clear = !self.is_in_the_way(&deferred.path)
-                || self.parent(&deferred.path).is_ok_and(|parent| {
-                    // As in folders of the sources, nothing is removed on other mounts.
-                    let is_here = mount_of(parent.as_fd()).ok() == mount_of(root.root()).ok();
-                    is_here && count.tree(parent.as_fd(), &deferred.path, true)
-                });
-            if !is_clear {
-                closed.faults.push(in_the_way(deferred));
-            }
-            is_clear
+            let reason = self.why_it_stays(root, &mut count, &deferred.path);
+            closed.faults.extend(reason.iter().map(|reason| in_the_way(deferred, reason)));
+            reason.is_none()
         });
         folders.iter().for_each(|path| count.folder(path, &is_expected));
         let limit = self.max_removals.unwrap_or(entries);
@@ -97,14 +94,15 @@ impl Destination {
                 None => format!("the {entries} that the sources have"),
             };
             let reason = format!(
-                "mirror: {} entries would be removed, more than {than}: none was; --max-removals {} allows it",
-                count.removed, count.removed
+                "mirror: {} would be removed, more than {than}: none was; --max-removals {} allows it",
+                plural(count.removed, "entry"),
+                count.removed
             );
             closed.faults.push(fault(&[], FaultKind::Unwritable, reason).into());
         }
-        // Not even a part of it goes.
+        // Nothing is removed.
         if is_refused || !closed.faults.is_empty() {
-            closed.faults.extend(deferred.iter().map(in_the_way));
+            closed.faults.extend(deferred.iter().map(|one| in_the_way(one, NO_REMOVAL)));
             return;
         }
         let changed = |folder: BorrowedFd<'_>, path: &[Vec<u8>]| self.note_changed(folder, path);
@@ -115,7 +113,7 @@ impl Destination {
                 true => self.parent(&deferred.path).map_err(|error| unwritable_path(&deferred.path, &error)).and_then(
                     |parent| match removal.tree(parent.as_fd(), &deferred.path, true) {
                         true => Ok(()),
-                        false => Err(in_the_way(deferred)),
+                        false => Err(in_the_way(deferred, NOT_EMPTY)),
                     },
                 ),
             };
@@ -128,6 +126,33 @@ impl Destination {
         closed.removals = removal.paths;
         closed.notes = removal.notes;
         closed.faults.append(&mut removal.faults);
+    }
+
+    /// Counts the removal of a folder that has the name of an entry; returns the reason if it stays.
+    fn why_it_stays(&self, root: &Beneath, count: &mut Removal<'_>, path: &[Vec<u8>]) -> Option<String> {
+        if !self.is_in_the_way(path) {
+            return None;
+        }
+        let parent = match self.parent(path) {
+            Ok(parent) => parent,
+            Err(error) => return Some(words(&error)),
+        };
+        let mount = mount_of(parent.as_fd()).ok();
+        if path.last().is_some_and(|name| mount_at(parent.as_fd(), name).ok() != mount) {
+            return Some(MOUNT_POINT.into());
+        }
+        // As in folders of the sources, nothing is removed on other mounts.
+        if mount != mount_of(root.root()).ok() {
+            return Some(ELSEWHERE.into());
+        }
+        let known = count.faults.len();
+        if count.tree(parent.as_fd(), path, true) {
+            return None;
+        }
+        Some(match count.faults.get(known) {
+            Some(fault) => format!("a folder has its name, in which {} stays: {}", fault.path, fault.reason),
+            None => "a folder has its name, in which excluded entries stay".into(),
+        })
     }
 
     /// True if a folder has this name.
@@ -159,7 +184,7 @@ impl Destination {
         match &deferred.step {
             Step::Rename(name) => match self.rename(name, &deferred.path) {
                 Ok(Renamed::Done) => {}
-                Ok(Renamed::Blocked) => return Err(in_the_way(deferred)),
+                Ok(Renamed::Blocked) => return Err(in_the_way(deferred, NOT_EMPTY)),
                 Err(error) => return Err(unwritable(&deferred.entry, &error)),
             },
             Step::Make(first) => self.make(&deferred.entry, first.as_deref())?.map_or(Ok(()), Err)?,
@@ -167,17 +192,17 @@ impl Destination {
         }
         // Another process may have put a folder there again.
         match self.is_deferred(&deferred.path) {
-            true => Err(in_the_way(deferred)),
+            true => Err(in_the_way(deferred, NOT_EMPTY)),
             false => Ok(()),
         }
     }
 }
 
 /// The fault of an entry whose name a folder has that stays, or of a hard link to one.
-fn in_the_way(deferred: &Deferred) -> EntryFault {
+fn in_the_way(deferred: &Deferred, reason: &str) -> EntryFault {
     let reason = match &deferred.step {
         Step::Make(Some(first)) => format!("a hard link to {}, which is not copied", show_path(first)),
-        _ => NOT_EMPTY.to_owned(),
+        _ => reason.to_owned(),
     };
     fault(&deferred.entry.path, FaultKind::Unwritable, reason).into()
 }

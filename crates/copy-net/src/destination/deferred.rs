@@ -20,8 +20,14 @@ pub(super) enum Step {
     LinkOlder,
 }
 
-/// The reason of a fault: [`Renamed::Blocked`].
+/// Reasons of faults: a folder has the name of an entry, and stays.
 pub(super) const NOT_EMPTY: &str = "a folder that is not empty has its name";
+pub(super) const MOUNT_POINT: &str = "a mount point has its name";
+pub(super) const ELSEWHERE: &str =
+    "a folder on another mount than the destination has its name: mirror removes nothing there";
+pub(super) const NO_REMOVAL: &str = "a folder has its name, and mirror removes nothing, since not all could be done";
+pub(super) const SOURCE_LINK: &str =
+    "the source is a symbolic link, and a folder that is not empty has its name: SRC/ copies what the link leads to";
 
 /// The result of a rename.
 #[derive(Clone, Copy, PartialEq, Eq)]

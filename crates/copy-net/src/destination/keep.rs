@@ -13,14 +13,14 @@ use std::sync::PoisonError;
 pub(crate) enum Kept {
     /// It stays, with the reason if some of its metadata could not be set.
     Yes(Option<String>),
-    /// It is to be written anew.
+    /// A new part replaces it.
     No,
 }
 
 impl Destination {
     /// Leaves a file at the entry's name, whose chunks have the entry's hashes, and sets its metadata. `hashed`: the
     /// file's identity before its first chunk was read. A longer file, one that has changed since, and one whose
-    /// metadata belong to other names too is to be written anew.
+    /// metadata belong to other names too is replaced by a new part.
     pub(crate) fn keep(&self, entry: &Entry, hashed: Identity) -> Kept {
         let Place::Folder { root, .. } = &self.place else { return Kept::Yes(None) };
         let Ok(path) = self.path_of(entry) else { return Kept::No };

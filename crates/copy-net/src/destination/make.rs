@@ -1,6 +1,6 @@
 //! Entries without content of their own are made, and names given to what was made in the state folder.
 
-use super::deferred::{Renamed, Step, NOT_EMPTY};
+use super::deferred::{Renamed, Step, MOUNT_POINT, NOT_EMPTY, SOURCE_LINK};
 use super::metadata;
 use super::part::Home;
 use super::paths::parent_of;
@@ -169,7 +169,7 @@ impl Destination {
         let from = if elsewhere { to.as_fd() } else { self.state.folder() };
         match renameat(from, name, &to, own.as_slice()) {
             // A removal waits until all else is known to be copied.
-            Err(Errno::ISDIR) if self.expected.is_some() => return Ok(Renamed::Blocked),
+            Err(Errno::ISDIR) if self.expected.is_some() && !self.is_source_link(path) => return Ok(Renamed::Blocked),
             Err(Errno::ISDIR) => {
                 self.remove_empty(path)?;
                 renameat(from, name, &to, own.as_slice())?;
@@ -180,12 +180,18 @@ impl Destination {
         Ok(Renamed::Done)
     }
 
+    fn is_source_link(&self, path: &[Vec<u8>]) -> bool {
+        self.source_links.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+    }
+
     /// Removes an empty folder, for a file.
     fn remove_empty(&self, path: &[Vec<u8>]) -> io::Result<()> {
         let Place::Folder { root, .. } = &self.place else { return Err(io::ErrorKind::InvalidInput.into()) };
         let (own, parents) = path.split_last().ok_or(io::ErrorKind::InvalidInput)?;
         match unlinkat(root.folder(parents)?, own.as_slice(), AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) if self.is_source_link(path) => Err(io::Error::other(SOURCE_LINK)),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Err(io::Error::other(NOT_EMPTY)),
+            Err(Errno::BUSY) => Err(io::Error::other(MOUNT_POINT)),
             other => Ok(other?),
         }
     }

@@ -44,7 +44,7 @@ impl Rules {
     }
 
     /// Takes metadata from a part that an earlier attempt, with other options, may have given it, and that
-    /// [`Rules::set`] leaves as they are.
+    /// [`Rules::set`] leaves unchanged.
     pub(super) fn reset(self, of: Of<'_>) {
         if !self.owners && self.root {
             let own = (rustix::process::geteuid(), rustix::process::getegid());

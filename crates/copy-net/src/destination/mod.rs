@@ -3,6 +3,7 @@
 mod close;
 mod compare;
 mod deferred;
+mod disk_bytes;
 mod durable;
 mod keep;
 mod make;

@@ -70,6 +70,14 @@ impl Part {
         self.number
     }
 
+    /// Length, bytes; of a device 0.
+    ///
+    /// # Errors
+    /// Those of fstat(2).
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
     /// Writes all of `data` at `offset`.
     ///
     /// # Errors

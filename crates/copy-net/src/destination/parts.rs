@@ -10,7 +10,7 @@ use crate::error::EntryFault;
 use crate::identity::identity;
 use crate::names::{fault, unwritable};
 use crate::xattr::Of;
-use copy::{Entry, FaultKind, Identity};
+use copy::{plural, Entry, FaultKind, Identity};
 use rustix::fs::{openat, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -35,11 +35,11 @@ impl Destination {
         }
     }
 
-    /// Begins the part of a file; its folder was made before. `Base::Resume` takes the part of an earlier attempt.
+    /// Begins the part of a file; its folder was made before. `Base::Resume` opens the part of an earlier attempt.
     ///
     /// # Errors
     /// `Unwritable`; also if there is no part to resume: a new one lacks the chunks that a journal has of the old one.
-    /// [`EntryFault::is_full`] tells a full disk; for the part's methods ask [`crate::is_full`].
+    /// [`EntryFault::is_full`] is true for a full disk; [`crate::is_full`] for errors of the part's methods.
     pub fn begin(&self, number: u64, entry: &Entry, from: Base) -> Result<Part, EntryFault> {
         let path = self.path_of(entry)?;
         self.begin_part(number, entry, path, from).map_err(|error| unwritable(entry, &error))
@@ -62,7 +62,7 @@ impl Destination {
         if let Place::Device { device, bytes } = &self.place {
             let need = size_of(entry);
             if *bytes < need {
-                return Err(io::Error::other(format!("the device has {bytes} bytes, {need} are needed")));
+                return Err(io::Error::other(format!("the device has {}, {need} are needed", plural(*bytes, "byte"))));
             }
             let part = new(device.try_clone()?, Home::Device, vec![]);
             return Ok(Part { resumed: from == Base::Resume, ..part });
@@ -86,9 +86,8 @@ impl Destination {
             },
         };
         let file = new_part(&folder, &name)?;
-        // After a reflink to another length: chunks beyond are written or become holes, `seal` sets the length.
         let cloned = base.as_ref().is_some_and(|base| rustix::fs::ioctl_ficlone(&file, base).is_ok());
-        if !cloned && size_of(entry) > SHORT_BYTES {
+        if size_of(entry) > SHORT_BYTES {
             // XFS allocates ahead of a write that extends a file, also where holes are to be.
             rustix::fs::ftruncate(&file, size_of(entry))?;
         }

@@ -4,7 +4,8 @@ use crate::beneath::Beneath;
 use crate::error::{CopyError, ErrorKind};
 use crate::names::words;
 use copy::SourcesShape;
-use rustix::fs::{openat, Mode, OFlags, CWD};
+use rustix::fs::{accessat, openat, Access, AtFlags, Mode, OFlags, CWD};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,31 +21,27 @@ pub(super) enum Place {
     Device { device: File, bytes: u64 },
 }
 
-impl Place {
-    pub(super) fn find(destination: &str, shape: SourcesShape) -> Result<Place, CopyError> {
-        let failed = |error: io::Error| CopyError {
-            kind: match error.kind() {
-                io::ErrorKind::NotFound
-                | io::ErrorKind::PermissionDenied
-                | io::ErrorKind::NotADirectory
-                | io::ErrorKind::ResourceBusy => ErrorKind::Input,
-                _ => ErrorKind::Io,
-            },
-            text: format!("destination {destination:?}: {}", words(&error)),
-        };
+/// A destination that fits the sources, before anything is made or opened.
+enum Kind {
+    Device,
+    /// A folder; false: it is to be made.
+    Folder(bool),
+    /// The name of one file.
+    Name,
+}
+
+impl Kind {
+    fn find(destination: &str, shape: SourcesShape) -> Result<Kind, CopyError> {
         if destination.is_empty() || destination.contains('\0') {
             return Err(input(format!("destination: {destination:?} is no path")));
         }
         let path = Path::new(destination);
         let there = std::fs::metadata(path);
-        if let Ok(metadata) = &there {
-            if metadata.file_type().is_block_device() {
-                if shape == SourcesShape::Tree {
-                    let text = format!("destination {destination:?}: a device takes one file or one device");
-                    return Err(input(text));
-                }
-                return Place::device(path).map_err(failed);
+        if there.as_ref().is_ok_and(|metadata| metadata.file_type().is_block_device()) {
+            if shape == SourcesShape::Tree {
+                return Err(input(format!("destination {destination:?}: a device takes one file or one device")));
             }
+            return Ok(Kind::Device);
         }
         let is_folder = there.as_ref().is_ok_and(std::fs::Metadata::is_dir);
         // A slash, "." and ".." at the end name a folder.
@@ -53,13 +50,49 @@ impl Place {
             if there.is_ok() && !is_folder {
                 return Err(input(format!("destination {destination:?}: it is no folder, and the sources need one")));
             }
-            if !is_folder {
-                make_folder(path).map_err(failed)?;
+            return Ok(Kind::Folder(is_folder));
+        }
+        Ok(Kind::Name)
+    }
+}
+
+impl Place {
+    /// Returns the errors of [`Place::find`] without making anything.
+    pub(super) fn check(destination: &str, shape: SourcesShape) -> Result<(), CopyError> {
+        let path = Path::new(destination);
+        let folder = match Kind::find(destination, shape)? {
+            Kind::Device => {
+                let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+                return openat(CWD, path, flags, Mode::empty())
+                    .map(drop)
+                    .map_err(|error| refused(destination)(error.into()));
             }
-            return Place::folder(path, None).map_err(failed);
+            Kind::Folder(true) => path,
+            Kind::Folder(false) | Kind::Name => parent(path),
+        };
+        let is_folder = std::fs::metadata(folder).map_err(refused(destination))?.is_dir();
+        if !is_folder {
+            return Err(refused(destination)(Errno::NOTDIR.into()));
+        }
+        let rights = Access::WRITE_OK | Access::EXEC_OK;
+        accessat(CWD, folder, rights, AtFlags::EACCESS).map_err(|error| refused(destination)(error.into()))
+    }
+
+    pub(super) fn find(destination: &str, shape: SourcesShape) -> Result<Place, CopyError> {
+        let failed = refused(destination);
+        let path = Path::new(destination);
+        match Kind::find(destination, shape)? {
+            Kind::Device => return Place::device(path).map_err(failed),
+            Kind::Folder(is_there) => {
+                if !is_there {
+                    make_folder(path).map_err(&failed)?;
+                }
+                return Place::folder(path, None).map_err(failed);
+            }
+            Kind::Name => {}
         }
         // A link to a file stays a link: the file that it leads to is replaced.
-        let real = if there.is_ok() { std::fs::canonicalize(path).map_err(failed)? } else { path.to_owned() };
+        let real = if path.exists() { std::fs::canonicalize(path).map_err(&failed)? } else { path.to_owned() };
         let name = real.file_name().unwrap_or_default().as_bytes().to_vec();
         Place::folder(parent(&real), Some(name)).map_err(failed)
     }
@@ -76,6 +109,19 @@ impl Place {
         let fd: OwnedFd = openat(CWD, path, flags, Mode::empty())?;
         let bytes = crate::device::bytes(std::os::fd::AsFd::as_fd(&fd))?;
         Ok(Place::Device { device: File::from(fd), bytes })
+    }
+}
+
+fn refused(destination: &str) -> impl Fn(io::Error) -> CopyError + '_ {
+    move |error| CopyError {
+        kind: match error.kind() {
+            io::ErrorKind::NotFound
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::ResourceBusy => ErrorKind::Input,
+            _ => ErrorKind::Io,
+        },
+        text: format!("destination {destination:?}: {}", words(&error)),
     }
 }
 

@@ -7,13 +7,13 @@ use super::state::{mount_at, mount_of, Mount};
 use crate::beneath::Beneath;
 use crate::error::EntryFault;
 use crate::exclude::Exclude;
+use crate::listing::list;
 use crate::names::{fault, unwritable_path, STATE_NAME};
 use crate::xattr::Of;
-use copy::{show_path, FaultKind};
-use rustix::fs::{fstat, openat, statat, unlinkat, AtFlags, FileType, Mode, OFlags, RawDir};
+use copy::{plural, show_path, FaultKind};
+use rustix::fs::{fstat, openat, statat, unlinkat, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Deepest tree that is removed: each level holds a descriptor. PATH_MAX bounds what a path can name at 2048 levels.
@@ -58,7 +58,7 @@ type Names = Vec<(Vec<u8>, bool)>;
 struct Level {
     folder: OwnedFd,
     names: <Names as IntoIterator>::IntoIter,
-    /// Nothing of it stays.
+    /// All entries of the folder were removed.
     is_empty: bool,
     /// Its mode, which is restored where it stays.
     mode: u32,
@@ -74,7 +74,7 @@ impl Level {
 }
 
 enum Visit {
-    /// True: the entry is removed.
+    /// True: the entry was removed.
     Done(bool),
     Enter(Level),
 }
@@ -182,7 +182,7 @@ impl<'a> Removal<'a> {
     fn unlink(&mut self, folder: BorrowedFd<'_>, path: &[Vec<u8>], flags: AtFlags) -> bool {
         let (Some(name), parents) = (path.last(), &path[..path.len() - 1]) else { return false };
         if self.removed >= self.limit {
-            let reason = format!("more than {} entries to be removed: it stays", self.limit);
+            let reason = format!("more than {} to be removed: it stays", plural(self.limit, "entry"));
             return self.fault(fault(path, FaultKind::Unwritable, reason).into());
         }
         if let Some(changed) = self.changed {
@@ -250,24 +250,11 @@ impl Scope<'_> {
 
 /// Names in a folder, with true for folders, sorted.
 pub(super) fn names(folder: &OwnedFd) -> io::Result<Names> {
-    let mut buffer = [MaybeUninit::uninit(); 32_768];
-    let mut entries = RawDir::new(folder, &mut buffer);
     let mut names = vec![];
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            names.push((name.to_vec(), entry.file_type()));
-        }
-    }
-    let is_folder = |name: &[u8], kind| match kind {
-        // Some file systems do not tell it in the list (readdir(3)).
-        FileType::Unknown => statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
-        kind => kind == FileType::Directory,
-    };
-    let mut names: Vec<_> =
-        names.into_iter().map(|(name, kind)| (is_folder(&name, kind), name)).map(|(f, n)| (n, f)).collect();
+    list(folder, |one| {
+        names.push((one.name.to_bytes().to_vec(), one.is_folder(folder).unwrap_or(false)));
+        Ok(())
+    })?;
     names.sort_unstable();
     Ok(names)
 }

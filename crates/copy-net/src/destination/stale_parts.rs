@@ -1,14 +1,18 @@
 //! Names of parts, and the removal of parts that no entry needs.
 
+use super::disk_bytes::remove_file;
+use super::metadata;
 use super::part::Home;
 use super::removal::names;
 use super::target::Destination;
 use crate::names::STATE_NAME;
+use crate::xattr::Of;
 use copy::Entry;
-use rustix::fs::{openat, unlinkat, AtFlags, Mode, OFlags};
+use rustix::fs::{fstat, openat, unlinkat, AtFlags, Mode, OFlags};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::PoisonError;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -46,10 +50,12 @@ impl Destination {
         Ok(())
     }
 
-    /// Removes parts beside files, of this attempt and of earlier ones: the copy needs none of them any more.
-    pub(super) fn remove_beside(&self) {
+    /// Removes parts beside files, of this attempt and of earlier ones: the copy has ended. Returns
+    /// their bytes of disk.
+    pub(super) fn remove_beside(&self) -> u64 {
         let lead = self.beside();
-        let Ok(notes) = openat(self.state.folder(), ".", FOLDER, Mode::empty()) else { return };
+        let mut bytes = 0;
+        let Ok(notes) = openat(self.state.folder(), ".", FOLDER, Mode::empty()) else { return bytes };
         for (name, _) in names(&notes).unwrap_or_default() {
             if !name.ends_with(NOTE.as_bytes()) {
                 continue;
@@ -62,12 +68,18 @@ impl Destination {
             let path: Vec<_> =
                 path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).map(<[_]>::to_vec).collect();
             let Ok(folder) = self.listed(&path) else { continue };
+            let before = fstat(&folder);
             for (name, _) in names(&folder).unwrap_or_default() {
                 if name.starts_with(lead.as_bytes()) {
-                    let _ = unlinkat(&folder, name.as_slice(), AtFlags::empty());
+                    bytes += remove_file(folder.as_fd(), &name);
                 }
             }
+            // The folder has got its time from the sources; that of a folder of others cannot be set.
+            if let Ok(before) = before {
+                let _ = metadata::set_time(Of::Fd(folder.as_fd()), metadata::stamp(&before));
+            }
         }
+        bytes
     }
 
     /// Removes parts in the state folder but for those of `entries`, which the copy works on; returns how many. The

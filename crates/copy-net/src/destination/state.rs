@@ -1,17 +1,16 @@
 //! State folder of a copy: parts and journal on the destination's file system, locked against other processes.
 
+use super::disk_bytes::{disk_bytes, remove_file};
 use super::metadata;
 use crate::beneath::is_name;
 use crate::error::{CopyError, ErrorKind};
+use crate::listing::list;
 use crate::names::{is_full, words, STATE_NAME};
 use crate::session::{lock, wait};
 use crate::xattr::Of;
-use rustix::fs::{
-    flock, fstat, mkdirat, openat, statx, AtFlags, FlockOperation, Mode, OFlags, RawDir, Statx, StatxFlags,
-};
+use rustix::fs::{flock, fstat, mkdirat, openat, statx, AtFlags, FlockOperation, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -127,11 +126,11 @@ impl State {
         &self.name
     }
 
-    /// Removes the folder and all in it; the lock goes last.
-    pub(super) fn remove(self) {
+    /// Removes the folder and all in it; the lock goes last. Returns the bytes of disk that are free after it.
+    pub(super) fn remove(self) -> u64 {
         let State { folder, _lock: flock, above, name, .. } = self;
         let before = fstat(&above);
-        empty(&folder);
+        let mut bytes = empty(&folder) + fstat(&folder).map_or(0, |stat| disk_bytes(&stat));
         let _ = rustix::fs::unlinkat(&folder, LOCK_NAME, AtFlags::empty());
         // NFS and FUSE rename a file that is open, and remove it once it is closed.
         drop(flock);
@@ -149,26 +148,29 @@ impl State {
                 _ => break,
             }
         }
+        let all = rustix::fs::statat(&above, STATE_NAME, AtFlags::SYMLINK_NOFOLLOW);
         // Fails while there are states of other copies.
-        let _ = rustix::fs::unlinkat(&above, STATE_NAME, AtFlags::REMOVEDIR);
+        if rustix::fs::unlinkat(&above, STATE_NAME, AtFlags::REMOVEDIR).is_ok() {
+            bytes += all.map_or(0, |stat| disk_bytes(&stat));
+        }
         // The destination has got its time from the sources; that of a folder of others cannot be set.
         if let Ok(before) = before {
             let _ = metadata::set_time(Of::Fd(above.as_fd()), metadata::stamp(&before));
         }
+        bytes
     }
 }
 
-/// Removes all names of a state folder but the lock's.
-fn empty(folder: &OwnedFd) {
+/// Removes all names of a state folder but the lock's; returns the bytes of disk that are free after it.
+fn empty(folder: &OwnedFd) -> u64 {
     let mut names = vec![];
-    let mut buffer = [MaybeUninit::uninit(); 8192];
-    let mut entries = RawDir::new(folder, &mut buffer);
-    while let Some(Ok(entry)) = entries.next() {
-        names.push(entry.file_name().to_owned());
-    }
-    for name in names.iter().filter(|name| name.to_bytes() != LOCK_NAME.as_bytes()) {
-        let _ = rustix::fs::unlinkat(folder, name.as_c_str(), AtFlags::empty());
-    }
+    // An error leaves the names after it in place.
+    let _ = list(folder, |one| {
+        names.push(one.name.to_owned());
+        Ok(())
+    });
+    let names = names.iter().filter(|name| name.to_bytes() != LOCK_NAME.as_bytes());
+    names.map(|name| remove_file(folder.as_fd(), name.as_c_str())).sum()
 }
 
 /// Owner of a folder, if files that this process makes there belong to another user. Made by somebody else, as in /tmp,

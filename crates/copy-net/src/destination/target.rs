@@ -11,7 +11,7 @@ use crate::beneath::{is_name, Beneath};
 use crate::error::{CopyError, EntryFault, ErrorKind};
 use crate::exclude::Exclude;
 use crate::names::{fault, io_error, words, STATE_NAME};
-use copy::{CopyOptions, Entry, FaultKind, SourcesShape};
+use copy::{plural, CopyOptions, Entry, FaultKind, SourcesShape};
 use rustix::fs::{openat, Mode, OFlags, CWD};
 use std::collections::BTreeSet;
 use std::io;
@@ -38,6 +38,10 @@ pub struct Destination {
     pub(super) sources: Vec<(u64, u64)>,
     /// Folders of which the sources left out the content.
     pub(super) left_out: Mutex<BTreeSet<Vec<Vec<u8>>>>,
+    /// `mirror`: hashes of paths of entries that the sources have and do not copy.
+    pub(super) uncopied: Mutex<BTreeSet<u64>>,
+    /// Paths of sources that are symbolic links: no folder gives way to them.
+    pub(super) source_links: Mutex<BTreeSet<Vec<Vec<u8>>>>,
     /// Entries that get their name when `mirror` has removed the folder that has it.
     pub(super) deferred: Mutex<Vec<Deferred>>,
     /// Files with several names, of which one stays as the file of an entry ([`Destination::adopt`]).
@@ -92,12 +96,24 @@ impl Destination {
             max_removals: options.max_removals,
             sources: vec![],
             left_out: Mutex::default(),
+            uncopied: Mutex::default(),
+            source_links: Mutex::default(),
             deferred: Mutex::default(),
             adopted: Mutex::default(),
             beside_folders: Mutex::default(),
             folders: Mutex::default(),
             shown: destination.to_owned(),
         })
+    }
+
+    /// Returns the errors of [`Destination::open`] that can be known without making anything.
+    ///
+    /// # Errors
+    /// `Input`, `Io`.
+    pub(crate) fn check(destination: &str, shape: SourcesShape, options: &CopyOptions) -> Result<(), CopyError> {
+        Place::check(destination, shape)?;
+        options.link_to.as_deref().map(open_older).transpose()?;
+        Exclude::of_removal(options).map(drop)
     }
 
     /// Device and inode of folders of this host that are read by this copy: `mirror` leaves them.
@@ -110,10 +126,10 @@ impl Destination {
         self.state.path()
     }
 
-    /// Removes the state folder, with parts and journal: the copy is done. Call it last.
-    pub fn clear(self) {
-        self.remove_beside();
-        self.state.remove();
+    /// Removes the state folder, with parts and journal: the copy is done. Call it last. Returns the bytes of disk that
+    /// are free after it.
+    pub fn clear(self) -> u64 {
+        self.remove_beside() + self.state.remove()
     }
 
     /// The error for a full disk, with bytes that are free and those that are `needed` still.
@@ -121,8 +137,9 @@ impl Destination {
         let free = rustix::fs::fstatvfs(self.state.folder()).map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
         let free = free.map_or_else(|_| "unknown".to_owned(), |bytes| bytes.to_string());
         let text = format!(
-            "the disk of {} is full: {needed} more bytes are needed, {free} are free; the same command goes on",
-            self.shown
+            "the disk of {} is full: {} more needed, {free} free; the same command goes on",
+            self.shown,
+            plural(needed, "byte")
         );
         CopyError { kind: ErrorKind::Full, text }
     }
@@ -165,6 +182,20 @@ impl Destination {
     /// Notes for `mirror` that the sources left out the content of this folder.
     pub fn leave_content(&self, entry: &Entry) {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.path.clone());
+    }
+
+    /// Notes for `mirror` that the sources have entries which are not copied, by the hashes of their paths.
+    pub(crate) fn leave_out(&self, paths: Vec<u64>) {
+        if self.expected.is_some() {
+            self.uncopied.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
+        }
+    }
+
+    /// Notes that an entry is a source itself, and a symbolic link: a folder of its name stays.
+    pub(crate) fn leave_folder(&self, entry: &Entry) {
+        if let Ok(path) = self.path_of(entry) {
+            self.source_links.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+        }
     }
 
     /// Notes for `mirror` that the sources have this path.

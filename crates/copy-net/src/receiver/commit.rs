@@ -5,7 +5,7 @@ use crate::destination::{Base, Kept, Part};
 use crate::error::{CopyError, ErrorKind};
 use crate::journal_file::JournalFile;
 use crate::session::{lock, wait, GLANCE};
-use copy::{Event, FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
+use copy::{plural, Event, FaultKind, FileKey, Message, Outcome, Record, PIECE_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar};
@@ -41,7 +41,7 @@ impl Receiver<'_> {
                 let times = inner.damaged;
                 drop(inner);
                 if times > DAMAGED_MAX {
-                    let reason = format!("its hash was wrong {times} times");
+                    let reason = format!("its hash was wrong {}", plural(times.into(), "time"));
                     return self.unwritable(file, FaultKind::Unwritable, reason);
                 }
                 let (number, generation) = (file.number, file.generation);
@@ -59,7 +59,7 @@ impl Receiver<'_> {
                 return;
             }
         }
-        // All chunks are those of a file that is not kept: the part gets all of it.
+        // The file at the destination has all chunks and is not kept: all are taken over into a part.
         match self.try_entry(|| self.part(file)) {
             Some(Ok(Some(_))) => {}
             Some(Err(fault)) => return self.unwritable(file, fault.kind, fault.reason),
@@ -390,7 +390,9 @@ impl Receiver<'_> {
             self.unwritable(file, FaultKind::Unwritable, "the disk does not keep what is written".into());
         } else {
             let path = copy::show_path(&file.entry.path);
-            self.session.retry(format!("{path}: {count} chunks are not on the disk as they were written"));
+            let are = if count == 1 { "is" } else { "are" };
+            let chunks = plural(count as u64, "chunk");
+            self.session.retry(format!("{path}: {chunks} {are} not on the disk as written"));
         }
         false
     }
@@ -404,7 +406,7 @@ impl Receiver<'_> {
             return true;
         }
         inner.base_changed = true;
-        // A chunk that another thread takes over now must not be written over the one that is sent instead.
+        // Another thread may be copying a chunk from the base: it must not overwrite the chunk that is sent instead.
         while inner.taking > 0 && !self.session.is_over() {
             inner = wait(&Condvar::new(), inner, GLANCE);
         }

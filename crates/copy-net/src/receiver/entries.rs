@@ -1,7 +1,7 @@
 //! Messages of the sender: entries, for each of which the receiver decides its need; hashes, changes, ends.
 
 use super::state::{fault, made, ReceiveFile, Receiver, State};
-use crate::destination::{Base, Existing};
+use crate::destination::{Base, Existing, Part};
 use crate::session::lock;
 use copy::{
     DeltaMode, Entry, EntryKind, FaultKind, FileKey, Message, Outcome, Plan, Want, WantChunks, WireEntry, WireError,
@@ -42,6 +42,7 @@ impl Receiver<'_> {
             }
             Message::Again { number, generation, entry } => self.again(number, generation, *entry)?,
             Message::Dropped { number, kind, reason } => self.dropped(number, kind, &reason)?,
+            Message::LeftOut(paths) => self.destination.leave_out(paths),
             Message::StreamLost { id } => {
                 self.session.remove_stream(id);
                 // It never came to this end, so its frames did not either.
@@ -60,7 +61,7 @@ impl Receiver<'_> {
         if first != lock(&self.state).announced {
             return Err(WireError("an entry out of order"));
         }
-        for (number, WireEntry { entry, first, content_left_out }) in (first..).zip(entries) {
+        for (number, WireEntry { entry, first, content_left_out, is_source_link }) in (first..).zip(entries) {
             {
                 let mut state = lock(&self.state);
                 if number != state.announced || state.end.is_some() {
@@ -78,6 +79,9 @@ impl Receiver<'_> {
             }
             if content_left_out {
                 self.destination.leave_content(&entry);
+            }
+            if is_source_link {
+                self.destination.leave_folder(&entry);
             }
             self.entry(number, entry, first, &mut wants)?;
             if self.session.is_over() {
@@ -164,7 +168,7 @@ impl Receiver<'_> {
                         let Some(result) = self.try_entry(|| self.destination.make(&entry, None)) else {
                             return Ok(());
                         };
-                        // The destination sets times and mode of each folder that it was told of, at the end.
+                        // The destination sets times and mode of each announced folder at the end.
                         match existing == Existing::Same && *kind == EntryKind::Folder {
                             true => was_there(made(result)),
                             false => made(result),
@@ -237,7 +241,7 @@ impl Receiver<'_> {
         state.files.insert(file.number, file.clone());
     }
 
-    /// Earlier records of the file count no more. It gets a new part only after that is durable
+    /// Earlier records of the file count no more. Its new part is made only after that is durable
     /// ([`Receiver::has_begun`]): the records would be taken for those of the new part.
     fn note_begin(&self, file: &ReceiveFile) {
         let mut commit = lock(&self.commit);
@@ -251,9 +255,12 @@ impl Receiver<'_> {
         let file = Arc::new(ReceiveFile::new(number, 0, entry.clone(), Base::Resume, &self.options));
         // Before its part is open: a full disk removes parts of other entries.
         lock(&self.state).files.insert(number, file.clone());
-        let Ok(part) = self.destination.begin(number, entry, Base::Resume) else {
-            lock(&self.state).files.remove(&number);
-            return None;
+        let part = match self.destination.begin(number, entry, Base::Resume) {
+            Ok(part) if self.is_device || has_length_of(&part, &file.plan, known) => part,
+            _ => {
+                lock(&self.state).files.remove(&number);
+                return None;
+            }
         };
         let mut inner = lock(&file.inner);
         let mut bytes = 0;
@@ -365,6 +372,14 @@ fn was_there(outcome: Outcome) -> Outcome {
 
 fn there(hash: Option<[u8; 32]>) -> Outcome {
     Outcome::Done { was_there: true, hash, metadata: None }
+}
+
+/// False: the part ends before the last chunk of its records, since somebody has cut it, or since its file system has
+/// lost its end. A short part that ends in a hole may be sent again for it: its length is set when it is sealed.
+fn has_length_of(part: &Part, plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> bool {
+    let chunks = known.iter().filter(|(chunk, _)| *chunk < plan.count());
+    let end = chunks.map(|(chunk, _)| plan.begin(*chunk) + plan.length(*chunk)).max();
+    part.length().is_ok_and(|length| length >= end.unwrap_or(0))
 }
 
 /// Hash of a file of which the journal has all chunks.

@@ -105,7 +105,7 @@ pub(super) struct ReceiveFile {
     pub(super) plan: Plan,
     pub(super) key: FileKey,
     pub(super) base: Base,
-    /// Number of its `Begin` record, which has to be durable before it gets a new part; 0: there is none.
+    /// Number of its `Begin` record, which has to be durable before its new part is made; 0: there is none.
     pub(super) begun: AtomicU64,
     pub(super) inner: Mutex<ReceiveInner>,
 }

@@ -5,7 +5,7 @@ use crate::destination::{Base, Part};
 use crate::links::StreamUser;
 use crate::session::{lock, wait, GLANCE};
 use crate::transport::Connection;
-use copy::{ChunkHash, FaultKind, FrameHead, Message, Piece, Want, WantChunks};
+use copy::{plural, ChunkHash, FaultKind, FrameHead, Message, Piece, Want, WantChunks};
 use copy::{HEAD_BYTES, PIECE_BYTES, PIECE_HEAD_BYTES, TAIL_BYTES};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -231,7 +231,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// A chunk is written and its hash is right. `came`: bytes of it that were received; `None`: it was taken over from
+    /// A chunk is written and its hash is right. `came`: received bytes of the chunk; `None`: it was taken over from
     /// the base.
     fn written(&self, file: &Arc<ReceiveFile>, chunk: u64, hash: ChunkHash, came: Option<u64>) {
         {
@@ -258,7 +258,11 @@ impl Receiver<'_> {
             inner.damaged
         };
         if times > DAMAGED_MAX {
-            return self.unwritable(file, FaultKind::Unwritable, format!("chunks came damaged {times} times"));
+            return self.unwritable(
+                file,
+                FaultKind::Unwritable,
+                format!("chunks came damaged {}", plural(times.into(), "time")),
+            );
         }
         self.session.retry(format!("{}: chunk {chunk} came damaged", copy::show_path(&file.entry.path)));
         self.want_again(file, vec![(chunk, chunk + 1)]);

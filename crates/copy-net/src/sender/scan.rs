@@ -1,9 +1,10 @@
 //! The walk over the sources: entries are announced as they are found, without waiting for answers.
 
 use super::state::{fault, without_extents, SendEntry, Sender, WINDOW};
+use crate::destination::path_hash;
 use crate::session::{lock, wait, GLANCE};
 use crate::source::SourceTree;
-use copy::{EntryKind, Event, FaultKind, Message, WireEntry, ENTRIES_MAX};
+use copy::{EntryKind, Event, FaultKind, Message, WireEntry, ENTRIES_MAX, HASHES_MAX};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
@@ -32,7 +33,9 @@ impl Sender<'_> {
         while !self.session.is_over() {
             let found = tree.next();
             tree.take_notes().into_iter().for_each(|text| self.session.event(Event::Note { text }));
+            self.tell_left_out(&tree.take_left_out());
             let Some(found) = found else {
+                tree.left_out_notes().into_iter().for_each(|text| self.session.event(Event::Note { text }));
                 self.announce(&mut batch);
                 *lock(&self.session.mounts) = tree.mounts().to_vec();
                 lock(&self.state).end = Some(count);
@@ -53,7 +56,12 @@ impl Sender<'_> {
                 EntryKind::HardLink { to } => tree.first_path(to),
                 _ => None,
             };
-            let wire = WireEntry { entry, first, content_left_out: tree.content_left_out() };
+            let wire = WireEntry {
+                entry,
+                first,
+                content_left_out: tree.content_left_out(),
+                is_source_link: tree.is_source_link(),
+            };
             if let Some(reason) = wire.exceeds() {
                 is_complete = false;
                 self.announce(&mut batch);
@@ -80,6 +88,14 @@ impl Sender<'_> {
                 told_ns = now_ns;
                 self.scanned(false);
             }
+        }
+    }
+
+    /// Tells the receiver which names `mirror` has to leave.
+    fn tell_left_out(&self, paths: &[Vec<Vec<u8>>]) {
+        if self.options.mirror {
+            let hashes: Vec<u64> = paths.iter().map(|path| path_hash(path)).collect();
+            hashes.chunks(HASHES_MAX).for_each(|some| self.session.say(&Message::LeftOut(some.to_vec())));
         }
     }
 

@@ -211,7 +211,7 @@ impl<'a> Sender<'a> {
             EntryKind::File { size, .. } => size,
             _ => 0,
         };
-        let mut wire = WireEntry { entry: now, first: None, content_left_out: false };
+        let mut wire = WireEntry { entry: now, first: None, content_left_out: false, is_source_link: false };
         if let Some(reason) = wire.exceeds() {
             return self.drop_entry(entry, FaultKind::Changed, reason);
         }

@@ -7,13 +7,13 @@ use super::origin::Origin;
 use crate::beneath::Beneath;
 use crate::error::{CopyError, ErrorKind};
 use crate::exclude::Exclude;
+use crate::listing::list;
 use crate::names::{fault, words, STATE_NAME};
-use copy::{CopyOptions, Entry, EntryKind, FaultKind, FileFault, SourceMount, SourcesShape};
-use rustix::fs::{statat, AtFlags, FileType, RawDir, Stat};
+use copy::{plural, CopyOptions, Entry, EntryKind, FaultKind, FileFault, SourceMount, SourcesShape};
+use rustix::fs::{statat, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ use std::sync::Arc;
 const OPEN_MAX: usize = 64;
 /// Notes of one folder's names between two calls of [`SourceTree::take_notes`], at most.
 const NOTES_MAX: usize = 100;
+/// Names in a note of entries that are not copied.
+const NAMES_MAX: usize = 10;
 
 /// The sources, entry by entry.
 pub struct SourceTree {
@@ -49,8 +51,14 @@ pub struct SourceTree {
     state: Option<String>,
     /// The last entry is a folder on another file system, whose content is left out.
     content_left_out: bool,
+    /// The last entry is a source itself, and a symbolic link.
+    is_source_link: bool,
     /// See [`SourceTree::take_notes`].
     notes: Vec<String>,
+    /// See [`SourceTree::take_left_out`].
+    left_out: Vec<Vec<Vec<u8>>>,
+    /// Entries of kinds that are not copied, by kind: their number and the first ones.
+    uncopied: BTreeMap<&'static str, (u64, Vec<String>)>,
     mounts: Mounts,
 }
 
@@ -97,7 +105,10 @@ impl SourceTree {
             pending: None,
             state: None,
             content_left_out: false,
+            is_source_link: false,
             notes: vec![],
+            left_out: vec![],
+            uncopied: BTreeMap::new(),
             mounts: Mounts::default(),
         })
     }
@@ -131,6 +142,40 @@ impl SourceTree {
         std::mem::take(&mut self.notes)
     }
 
+    /// True if the last entry is a source itself, named without a slash, and a symbolic link.
+    pub fn is_source_link(&self) -> bool {
+        self.is_source_link
+    }
+
+    /// Paths of entries of kinds that are not copied, since the last call.
+    pub fn take_left_out(&mut self) -> Vec<Vec<Vec<u8>>> {
+        std::mem::take(&mut self.left_out)
+    }
+
+    /// All entries of kinds that are not copied, a line for each kind; after the last entry.
+    pub fn left_out_notes(&self) -> Vec<String> {
+        let note = |(kind, (count, names)): (&&str, &(u64, Vec<String>))| {
+            let more = count - names.len() as u64;
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("left out {}: {}{more}", plural(*count, kind), names.join(", "))
+        };
+        self.uncopied.iter().map(note).collect()
+    }
+
+    /// Counts an entry of a kind that is not copied.
+    fn leave_out(&mut self, stat: &Stat) {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Socket => "socket",
+            _ => "unknown entry",
+        };
+        let (count, names) = self.uncopied.entry(kind).or_default();
+        *count += 1;
+        if names.len() < NAMES_MAX {
+            names.push(copy::show_path(&self.path));
+        }
+        self.left_out.push(self.path.clone());
+    }
+
     /// The mount points below the sources whose content was walked, so far.
     pub fn mounts(&self) -> &[SourceMount] {
         self.mounts.list()
@@ -153,6 +198,7 @@ impl SourceTree {
         }
         let below = origin.below(&self.path);
         let name = below.last().cloned().unwrap_or_else(|| b".".to_vec());
+        self.is_source_link = origin.kind == FileType::Symlink;
         self.visit(&origin.root, origin.root.root(), &below, &name)
     }
 
@@ -208,8 +254,11 @@ impl SourceTree {
             };
         }
         match metadata::entry(root, folder, below, name, &self.path, &stat, self.wanted) {
-            Ok(entry) => {
-                let entry = entry?;
+            Ok(None) => {
+                self.leave_out(&stat);
+                None
+            }
+            Ok(Some(entry)) => {
                 self.remember(&entry, &stat);
                 Some(Ok((entry, stat)))
             }
@@ -259,7 +308,7 @@ impl SourceTree {
                 Ok(fd) => {
                     // A bind mount may have the device of the folder above.
                     is_mount = is_mount || (!self.frames.is_empty() && is_mount_root(&fd));
-                    match list(&fd, &mut names) {
+                    match sorted_names(&fd, &mut names) {
                         Ok(has_state) if has_state && self.notes.len() < NOTES_MAX => {
                             let path = copy::show_path(&[self.path.as_slice(), &[STATE_NAME.into()]].concat());
                             self.notes.push(format!("left out: {path}: parts and journals of copies to this folder"));
@@ -330,6 +379,7 @@ impl Iterator for SourceTree {
     /// out.
     fn next(&mut self) -> Option<Self::Item> {
         self.content_left_out = false;
+        self.is_source_link = false;
         loop {
             if let Some(fault) = self.pending.take() {
                 return Some(Err(fault));
@@ -358,21 +408,15 @@ impl Iterator for SourceTree {
 }
 
 /// Names of a folder, sorted: a walk has the same order each time. True: the states of copies to it are there too.
-fn list(folder: &OwnedFd, names: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+fn sorted_names(folder: &OwnedFd, names: &mut Vec<Vec<u8>>) -> io::Result<bool> {
     let mut has_state = false;
-    let mut buffer = [MaybeUninit::uninit(); 32_768];
-    let mut entries = RawDir::new(folder, &mut buffer);
-    let result = loop {
-        match entries.next() {
-            None => break Ok(has_state),
-            Some(Err(error)) => break Err(error.into()),
-            Some(Ok(entry)) => match entry.file_name().to_bytes() {
-                b"." | b".." => {}
-                name if name == STATE_NAME.as_bytes() => has_state = true,
-                name => names.push(name.to_vec()),
-            },
+    let result = list(folder, |one| {
+        match one.name.to_bytes() {
+            name if name == STATE_NAME.as_bytes() => has_state = true,
+            name => names.push(name.to_vec()),
         }
-    };
+        Ok(())
+    });
     names.sort_unstable();
-    result
+    result.map(|()| has_state)
 }

@@ -52,11 +52,13 @@ impl Carried {
         Carried { failed: faults, ..Carried::default() }
     }
 
-    /// Summary of records. `unlisted`: further entries that could not be copied, of which no path is known.
-    pub fn of(records: &BTreeMap<String, Record>, unlisted: u64) -> Carried {
+    /// Summary of the records of a version. `unlisted`: further entries that could not be copied, without
+    /// their paths.
+    pub fn of(version: &str, records: &Records, unlisted: u64) -> Carried {
         let mut found = Carried { failed: unlisted, ..Carried::default() };
         let mut bytes = 0;
-        for record in records.values() {
+        // An entry that an earlier attempt of the version's run has copied is neither older nor missing.
+        for record in records.values().filter(|record| record.from.as_deref() != Some(version)) {
             match (&record.failed, &record.from) {
                 (Some(_), _) => found.failed += 1,
                 (None, None) => found.missing += 1,
@@ -76,9 +78,22 @@ impl Carried {
     }
 }
 
-/// True if `path` is `above`, or lies below it; both as they are shown.
-pub(super) fn is_at_or_below(path: &str, above: &str) -> bool {
-    above == "." || path == above || path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+/// Records of a version, by path.
+pub(super) type Records = BTreeMap<String, Record>;
+
+/// Records of a path and of the folders above it, the nearest first. Paths are in the form of [`copy::show_path`].
+pub(super) fn at_or_above<'a>(records: &'a Records, path: &'a str) -> impl Iterator<Item = &'a Record> {
+    let above = path.rmatch_indices('/').map(|(at, _)| &path[..at]);
+    let top = (path != ".").then_some(".");
+    std::iter::once(path).chain(above).chain(top).filter_map(|path| records.get(path))
+}
+
+/// Records of entries below a path.
+pub(super) fn below<'a>(records: &'a Records, path: &str) -> impl Iterator<Item = &'a Record> {
+    let is_top = path == ".";
+    let lead = if is_top { String::new() } else { format!("{path}/") };
+    let from = records.range(lead.clone()..).map(|(_, one)| one);
+    from.take_while(move |one| one.path.starts_with(&lead)).filter(move |one| !is_top || one.path != ".")
 }
 
 fn name(version: &str) -> String {
@@ -88,7 +103,7 @@ fn name(version: &str) -> String {
 impl Markers {
     /// The records of a version by path; a later line about a path replaces an earlier one. A line that a crash cut
     /// short is left out: its entry was not linked yet.
-    pub fn records(&self, version: &str) -> Result<BTreeMap<String, Record>, CopyError> {
+    pub fn records(&self, version: &str) -> Result<Records, CopyError> {
         let name = name(version);
         let path = self.path.join(&name);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

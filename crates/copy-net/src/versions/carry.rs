@@ -4,18 +4,18 @@
 //! new version is never replaced. The records are durable before the first link: the next attempt of a run that was
 //! killed begins with `undo`.
 
-use super::carried::{is_at_or_below, Record};
+use super::carried::{at_or_above, below, Record, Records};
 use super::marker::{Marker, Owner, State};
 use super::place::{input, refused, refused_io, Markers, Place, FOLDER};
 use crate::error::CopyError;
+use crate::listing::list;
 use crate::names::is_full;
 use crate::xattr::{self, Of};
 use rustix::fs::{
-    fchmod, fchown, fstat, fsync, futimens, linkat, mkdirat, openat, statat, unlinkat, AtFlags, Dir, FileType, Gid,
-    Mode, OFlags, Stat, Timespec, Timestamps, Uid,
+    fchmod, fchown, fstat, futimens, linkat, mkdirat, openat, statat, syncfs, unlinkat, AtFlags, FileType, Gid, Mode,
+    OFlags, Stat, Timespec, Timestamps, Uid,
 };
 use rustix::io::Errno;
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -26,14 +26,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 struct Older {
     version: String,
     root: OwnedFd,
-    records: BTreeMap<String, Record>,
+    records: Records,
 }
 
 impl Older {
     /// True if it has a copy of an entry. A folder that could not be listed then either is there, and is no copy.
     fn has_copy(&self, shown: &str, names: &[Vec<u8>]) -> bool {
-        let lacks = |record: &Record| record.from.is_none() && is_at_or_below(shown, &record.path);
-        has(&self.root, names) && !self.records.values().any(lacks)
+        has(&self.root, names) && !at_or_above(&self.records, shown).any(|record| record.from.is_none())
     }
 }
 
@@ -119,7 +118,8 @@ pub(super) fn carry(
         }
     }
     markers.add_records(version, &failed)?;
-    place.sync()?;
+    // One call for all links: a sync of each folder took most of the time.
+    syncfs(&place.folder).map_err(refused(&path))?;
     Ok(serde_json::json!({}))
 }
 
@@ -134,11 +134,10 @@ fn stopped(error: &io::Error) -> CopyError {
 /// Records of a path that is carried over from a version: entries that were carried over into that version already
 /// keep the version that their data is of.
 fn inherited(shown: &str, from: &Older) -> Vec<Record> {
-    let above = from.records.values().find(|one| is_at_or_below(shown, &one.path) && one.from.is_some());
-    let origin = above.and_then(|one| one.from.clone()).unwrap_or_else(|| from.version.clone());
+    let origin = at_or_above(&from.records, shown).find_map(|one| one.from.clone());
+    let origin = origin.unwrap_or_else(|| from.version.clone());
     let mut found = vec![Record { path: shown.to_owned(), from: Some(origin), failed: None }];
-    let below = |one: &&Record| one.path != shown && is_at_or_below(&one.path, shown);
-    found.extend(from.records.values().filter(below).cloned());
+    found.extend(below(&from.records, shown).cloned());
     found
 }
 
@@ -179,7 +178,7 @@ fn walk(root: &OwnedFd, names: &[Vec<u8>]) -> io::Result<Option<OwnedFd>> {
     Ok(folder)
 }
 
-/// Opens a folder of the new version to list it; its owner gets the right to where the mode denies it.
+/// Opens a folder of the new version to list it; a mode that denies it to the owner is changed.
 fn open_own(parent: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
     match openat(parent, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
         Err(Errno::ACCESS) => {}
@@ -208,23 +207,21 @@ impl Carrier<'_> {
             [name, rest @ ..] => writable(new, &before).and_then(|()| self.step(old, new, name, rest)),
         };
         let restored = if names.is_empty() { like(old, new) } else { restore(new, &before) };
-        if result? {
-            fsync(new)?;
-        }
+        result?;
         restored
     }
 
-    /// Carries one entry of a folder, or what is at `rest` below it; returns true if the folder has a new name.
-    fn step(&mut self, old: &OwnedFd, new: &OwnedFd, name: &[u8], rest: &[Vec<u8>]) -> io::Result<bool> {
+    /// Carries one entry of a folder, or what is at `rest` below it.
+    fn step(&mut self, old: &OwnedFd, new: &OwnedFd, name: &[u8], rest: &[Vec<u8>]) -> io::Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(io::Error::other(format!("{}: stopped", self.path.display())));
         }
         let there = statat(old, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if !is_folder(&there) {
             return match linkat(old, name, new, name, AtFlags::empty()) {
-                Ok(()) => Ok(true),
+                Ok(()) => Ok(()),
                 // An entry of the new version stays; a folder is no newer copy of a file.
-                Err(Errno::EXIST) if !is_folder(&statat(new, name, AtFlags::SYMLINK_NOFOLLOW)?) => Ok(false),
+                Err(Errno::EXIST) if !is_folder(&statat(new, name, AtFlags::SYMLINK_NOFOLLOW)?) => Ok(()),
                 Err(Errno::EXIST) => Err(io::Error::other("the version has a folder of its name")),
                 Err(error) => Err(error.into()),
             };
@@ -251,37 +248,33 @@ impl Carrier<'_> {
         self.carry(&from, &to, rest)?;
         if is_new {
             like(&from, &to)?;
-            fsync(&to)?;
         }
-        Ok(is_new)
+        Ok(())
     }
 
-    fn all(&mut self, old: &OwnedFd, new: &OwnedFd) -> io::Result<bool> {
+    fn all(&mut self, old: &OwnedFd, new: &OwnedFd) -> io::Result<()> {
         writable(new, &fstat(new)?)?;
         let mut first = None;
-        let mut is_changed = false;
         for name in names_of(old)? {
             // One entry that cannot be linked leaves out no other one.
             match self.step(old, new, &name, &[]) {
-                Ok(made) => is_changed |= made,
+                Ok(()) => {}
                 Err(error) if is_full(&error) || self.stop.load(Ordering::Relaxed) => return Err(error),
                 Err(error) => {
                     first.get_or_insert(error);
                 }
             }
         }
-        first.map_or(Ok(is_changed), Err)
+        first.map_or(Ok(()), Err)
     }
 }
 
 fn names_of(folder: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
     let mut names = vec![];
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        if entry.file_name() != c"." && entry.file_name() != c".." {
-            names.push(entry.file_name().to_bytes().to_vec());
-        }
-    }
+    list(folder, |one| {
+        names.push(one.name.to_bytes().to_vec());
+        Ok(())
+    })?;
     Ok(names)
 }
 
@@ -312,7 +305,7 @@ fn set_times(folder: &OwnedFd, stat: &Stat) -> io::Result<()> {
 }
 
 /// Gives a folder the metadata of the older one. A folder that cannot be listed may have a mode that denies it, under
-/// which nobody but root could restore what was carried into it.
+/// which root alone could restore the carried entries.
 fn like(old: &OwnedFd, new: &OwnedFd) -> io::Result<()> {
     let stat = fstat(old)?;
     let own = fstat(new)?;

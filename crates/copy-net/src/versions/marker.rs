@@ -1,9 +1,10 @@
-//! Markers of versions, read and written whole.
+//! Markers of versions; a write replaces the complete file.
 
 use super::carried::Carried;
 use super::place::{input, named, refused, refused_io, Markers};
 use crate::error::CopyError;
-use rustix::fs::{fsync, openat, renameat, Dir, Mode, OFlags};
+use crate::listing::list;
+use rustix::fs::{fsync, openat, renameat, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,7 +90,7 @@ impl Marker {
             .or_else(|| Some(Owner { backup: fact("backup")?, job: fact("job")?, store: None, host: None }))
     }
 
-    /// True if it is a version of `owner`; `None`: of a caller that does not say who it is.
+    /// True if it is a version of `owner`; `None`: the caller has no owner.
     pub fn is_of(&self, owner: Option<&Owner>) -> bool {
         owner.is_none_or(|owner| self.owner().is_some_and(|of| owner.owns(&of)))
     }
@@ -143,19 +144,18 @@ impl Markers {
 
     /// All, by name; what is no marker is left out.
     pub fn all(&self) -> Result<BTreeMap<String, Marker>, CopyError> {
-        let mut found = BTreeMap::new();
-        for entry in Dir::read_from(&self.folder).map_err(refused(&self.path))? {
-            let entry = entry.map_err(refused(&self.path))?;
-            let name = entry.file_name().to_str().unwrap_or_default();
-            let Some(version) = name.strip_suffix(".json").filter(|version| named(version).is_ok()) else { continue };
-            if let Ok(Some(marker)) = self.read(version) {
-                found.insert(version.to_owned(), marker);
-            }
-        }
-        Ok(found)
+        let mut versions = vec![];
+        let listed = list(&self.folder, |one| {
+            let version = one.name.to_str().ok().and_then(|name| name.strip_suffix(".json"));
+            versions.extend(version.filter(|version| named(version).is_ok()).map(str::to_owned));
+            Ok(())
+        });
+        listed.map_err(refused_io(&self.path))?;
+        let read = |version: String| self.read(&version).ok().flatten().map(|marker| (version, marker));
+        Ok(versions.into_iter().filter_map(read).collect())
     }
 
-    /// Writes a marker, whole or not at all; it is on the disk afterwards.
+    /// Replaces a marker atomically and durably.
     pub fn write(&self, marker: &Marker) -> Result<(), CopyError> {
         let (name, new) = (format!("{}.json", marker.version), format!("{}.new", marker.version));
         let path = self.path.join(&name);

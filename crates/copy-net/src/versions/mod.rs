@@ -34,7 +34,7 @@ pub enum VersionsRequest {
     Look {
         /// Folder of the versions.
         destination: String,
-        /// Paths below it, each of which the answer gives the kind of.
+        /// Paths below it; the answer has the kind of each.
         #[serde(default)]
         names: Vec<String>,
         /// Earlier mount points below it, as [`copy::show_path`] has them, each of which the answer gives the state of.
@@ -54,7 +54,7 @@ pub enum VersionsRequest {
         destination: String,
         /// Name of the version.
         version: String,
-        /// Facts for the front, which `Look` gives back.
+        /// Facts for the front, which `Look` returns.
         #[serde(default)]
         facts: Value,
         /// The job that asks; absent: any.
@@ -73,7 +73,7 @@ pub enum VersionsRequest {
         #[serde(default)]
         owner: Option<Owner>,
     },
-    /// Marks a version complete, or partial if entries of it could not be copied, and has `latest` point to it.
+    /// Marks a version complete, or partial if some entries could not be copied, and has `latest` point to it.
     Complete {
         /// See `Look`.
         destination: String,
@@ -109,7 +109,7 @@ pub enum VersionsRequest {
 }
 
 impl VersionsRequest {
-    /// Does it; `stop` ends a removal, which the same request goes on with.
+    /// Executes the request; `stop` ends a removal, which the same request continues.
     ///
     /// # Errors
     /// The request is wrong; a version may not be removed; this host refuses something; it was stopped.
@@ -176,8 +176,9 @@ fn look(
     let free = statvfs(&place.path).map(|found| found.f_bavail * found.f_frsize).map_err(refused(&place.path))?;
     let latest = place.latest();
     let path = &place.path;
+    let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     Ok(json!({
-        "path": path, "exists": true, "is_empty": is_empty, "versions": versions, "latest": latest,
+        "path": path, "exists": true, "is_link": is_link, "is_empty": is_empty, "versions": versions, "latest": latest,
         "kinds": kinds, "free_bytes": free, "is_mount": is_mount_root(&place.folder), "mounts": mounts,
     }))
 }
@@ -262,7 +263,7 @@ fn complete(
     }
     let records = markers.records(version)?;
     let is_whole = records.is_empty() && unlisted == 0;
-    let carried = (!is_whole).then(|| Carried::of(&records, unlisted));
+    let carried = (!is_whole).then(|| Carried::of(version, &records, unlisted));
     let state = if is_whole { State::Complete } else { State::Partial };
     let marker = Marker {
         version: version.into(),

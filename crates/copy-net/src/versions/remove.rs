@@ -1,11 +1,11 @@
 //! Removal of versions.
 
 use super::marker::{Marker, Owner, State};
-use super::place::{input, refused, Place, FOLDER};
+use super::place::{input, refused, refused_io, Place, FOLDER};
 use crate::error::{CopyError, ErrorKind};
+use crate::listing::list;
 use rustix::fs::{
-    fchmod, fstat, fsync, openat, renameat, renameat_with, statat, unlinkat, AtFlags, Dir, FileType, Mode, OFlags,
-    RenameFlags,
+    fchmod, fstat, fsync, openat, renameat, renameat_with, statat, unlinkat, AtFlags, Mode, OFlags, RenameFlags,
 };
 use rustix::io::Errno;
 use serde_json::{json, Value};
@@ -46,7 +46,7 @@ pub(super) fn remove(
     }
     markers.write(&Marker { state: State::Removing, ..marker.clone() })?;
     let path = place.path.join(version);
-    // Out of sight at once, so that nobody takes a half of it for a version.
+    // Rename it first: a partly removed version must not have a version's name.
     match renameat_with(&place.folder, version, &markers.folder, version, RenameFlags::NOREPLACE) {
         Ok(()) => place.sync()?,
         Err(Errno::NOENT) => {}
@@ -105,23 +105,15 @@ impl Removal<'_> {
         }
         // Names first: what readdir(3) returns is not said while entries go.
         let mut names = Vec::new();
-        for entry in Dir::read_from(&folder).map_err(&fault)? {
-            let entry = entry.map_err(&fault)?;
-            if entry.file_name() != c"." && entry.file_name() != c".." {
-                names.push((entry.file_name().to_owned(), entry.file_type()));
-            }
-        }
-        for (name, kind) in names {
+        let listed = list(&folder, |one| {
+            names.push((one.name.to_owned(), one.is_folder(&folder)?));
+            Ok(())
+        });
+        listed.map_err(refused_io(self.path))?;
+        for (name, is_folder) in names {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(CopyError { kind: ErrorKind::Stopped, text: "stopped".into() });
             }
-            let is_folder = match kind {
-                FileType::Unknown => {
-                    let found = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(&fault)?;
-                    FileType::from_raw_mode(found.st_mode) == FileType::Directory
-                }
-                kind => kind == FileType::Directory,
-            };
             if is_folder {
                 self.folder(folder.as_fd(), &name, depth + 1)?;
             } else {
