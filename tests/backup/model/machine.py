@@ -362,6 +362,10 @@ class Machine:
             tree.pop(path, None)
             if path in real:
                 tree[path] = real[path]
+            above = os.path.dirname(path)
+            if above in tree and above in real and real[above][:3] == tree[above][:3]:
+                # Its time was changed with the file, after the run.
+                tree[above] = real[above]
         if found.code == 0:
             if hidden:
                 raise Failed(f"exit code 0, and {hidden} could not be read")

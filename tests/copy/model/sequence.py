@@ -415,7 +415,10 @@ class World:
         """Run a copy to its end and hold it to the prediction."""
         words, file = self.commands(request)
         observers = self.planted(request)
-        durability = Durability(os.fsdecode(self.root + b"/" + scope)) if how.get("record") else None
+        durability = None
+        if how.get("record"):
+            area, to = self.root + b"/" + scope, self.root + b"/" + request.destination
+            durability = Durability(os.fsdecode(area), os.fsdecode(to.rstrip(b"/")))
         if durability is not None:
             observers.append(durability)
         refusal: list[Result] = []
@@ -451,6 +454,9 @@ class World:
             prediction = predict(before, request, frozenset(self.mounts), prediction.limits, refused=False)
         if result.code == 1 and prediction.codes == {0, 1}:
             prediction = predict(before, request, frozenset(self.mounts), prediction.limits, fails=True)
+        if how.keys() & {"error", "full"}:
+            # A link to the older version that cannot be made is a copy instead.
+            prediction.linked.clear()
         if result.code not in prediction.codes:
             right = " or ".join(map(str, sorted(prediction.codes)))
             self.fail(
