@@ -64,6 +64,36 @@ def test_a_fault_planted_at_the_second_host_is_found() -> None:
     assert "size" in done.stdout.splitlines()[0] and failed[1].get("ends"), done.stdout
 
 
+WRONG_ONCE = {
+    "a full disk leaves no file without the chunks of its older version": [
+        ["file", "src/f", 5, 1_000_001, ""],
+        ["copy", {"sources": ["src/"], "destination": "dst"}, {}],
+        ["rotate"],
+        ["touch", "src/f", 77],
+        ["copy", {"sources": ["src/"], "destination": "dst", "link_to": "old"}, {"full": 150_000}],
+    ],
+    "a folder on another mount has its time, though a name in it is taken": [
+        ["create", "src/c", "folder", 1],
+        ["file", "src/c/a", 2, 10, ""],
+        ["create", "dst/c", "folder", 3],
+        ["mount", "dst/c", "tmpfs"],
+        ["create", "dst/c/a", "folder", 4],
+        ["file", "dst/c/a/x", 5, 10, ""],
+        ["copy", {"sources": ["src/"], "destination": "dst"}, {}],
+    ],
+}
+
+
+@pytest.mark.parametrize("what", WRONG_ONCE)
+def test_steps_that_went_wrong_once_go_well(what: str, tmp_path: Path) -> None:
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps({"steps": WRONG_ONCE[what]}))
+    for _ in range(3):
+        # Threads are not repeatable.
+        done = search("--steps", str(file), "--no-shrink")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("fault", "kinds", "seen"),
     [

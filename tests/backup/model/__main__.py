@@ -54,6 +54,9 @@ def search(chosen: argparse.Namespace, clock_file: Path | None) -> int:
     places.private_mounts()
     folder = places.mounted("tmpfs")
     folder.chmod(0o755)
+    # The time since boot goes by as the machine says.
+    (folder / "uptime").write_text(Path("/proc/uptime").read_text())
+    places.bind(os.fsencode(folder / "uptime"), b"/proc/uptime")
     command.load(folder)
     for name in ("elephan.cli.backup", "elephan.backup.daemon", "elephan.backup.restoring", "elephan.backup.reading",
                  "elephan.backup.planning", "elephan.store.migrate", "sqlite3", "alembic"):  # fmt: skip
@@ -91,6 +94,7 @@ def search(chosen: argparse.Namespace, clock_file: Path | None) -> int:
             print(f"  again: {sys.executable} -m tests.backup.model --steps {file}", flush=True)
     finally:
         machine.end()
+        places.unmount(b"/proc/uptime")
         places.removed(folder)
     total = ", ".join(f"{count} {what}" for what, count in sorted(machine.counts.items()))
     print(f"{number} sequences in {time.monotonic() - began_s:.0f} s: {total}; {failures} failed", flush=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.backup.model.rights import denied
-from tests.backup.model.world import NAMES, Source, Tree, differences, faults_expected, unreadable, walk
+from tests.backup.model.world import NAMES, Source, Tree, differences, faults_expected, is_below, unreadable, walk
 from tests.copy.model import clock, command, places, tracer
 from tests.copy.model.command import Result
 
@@ -22,6 +22,10 @@ Step = list[Any]
 MARKERS = ".elephan-backup"
 CALLS = 350
 """Calls that change files in a run, about: a kill is drawn among them."""
+AGES_S = {"1h": 3600, "48h": 48 * 3600, "7d": 7 * 86_400}
+"""Ages up to which versions are kept, as a job has them, s."""
+PHASES = ("renameat", "linkat", "fsync", "symlinkat")
+"""Calls around which something is durable and something else is not yet."""
 BYTES = 24 << 20
 """Size of the destination's file system."""
 
@@ -37,6 +41,8 @@ class Recorded:
     tree: Tree
     is_whole: bool
     faults: set[bytes]
+    since_s: float
+    """Uptime before which its run did not begin."""
 
 
 @dataclass
@@ -50,8 +56,14 @@ class Machine:
     kind: str = "incremental"
     keep: object = None
     offset_s: int = 0
+    waited_s: int = 0
+    """Time that has gone by only for commands: their wall clock and the time since boot are ahead by it."""
+    since_s: float | None = None
+    """Uptime at the beginning of the first run after the newest version; None: there was none."""
     number: int = 0
     versions: dict[str, Recorded] = field(default_factory=dict)
+    gone: dict[str, Recorded] = field(default_factory=dict)
+    """Versions that went since the newest one was compared."""
     copied: Tree | None = None
     """Of a mirror: the destination as the last run left it."""
 
@@ -76,8 +88,10 @@ class Machine:
             lines.append(f"keep = {json.dumps(keep)}")
         self.file = self.world / "job.toml"
         self.file.write_text("\n".join(lines) + "\n")
-        self.versions, self.copied = {}, None
+        self.versions, self.gone, self.copied = {}, {}, None
+        self.waited_s = 0
         self.set_clock(0)
+        self.since_s = None
         self.source.apply(["write", NAMES[0].hex(), 1, 100])
         self.source.states = [walk(self.source.root)]
 
@@ -91,7 +105,17 @@ class Machine:
         """Set the clock that commands see."""
         self.offset_s = offset_s
         if self.clock is not None:
-            clock.set_offset(self.clock, offset_s)
+            clock.set_offset(self.clock, offset_s + self.waited_s)
+
+    def uptime_s(self) -> float:
+        """Return the time since boot that commands see."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) + self.waited_s
+
+    def wait(self, part: float) -> None:
+        """Let time go by, in parts of the age up to which versions are kept."""
+        if self.clock is not None:
+            self.waited_s += int(part * AGES_S.get(str(self.keep), 3600))
+            self.set_clock(self.offset_s)
 
     # Commands.
 
@@ -103,6 +127,7 @@ class Machine:
     def call(self, *words: object, store: str = "store", observer: tracer.Observer | None = None) -> Result:
         """Run a command to its end."""
         self.counts["commands"] += 1
+        (self.folder / "uptime").write_text(f"{self.uptime_s():.2f} 0.00\n")
         line = [self.words(*words, store=store)]
         if observer is not None:
             with denied():
@@ -121,26 +146,40 @@ class Machine:
         """Make a step, and compare."""
         what = str(step[0])
         self.counts[what] += 1
-        if what in ("write", "folder", "link", "hide", "show", "remove", "rename"):
+        if what in ("write", "folder", "link", "hide", "show", "remove", "rename", "gone"):
             self.source.apply(step)
             self.source.states.append(walk(self.source.root))
         elif what == "clock":
             self.set_clock(int(step[1]) if self.clock is not None else 0)
+        elif what == "wait":
+            self.wait(float(step[1]))
         else:
+            if self.since_s is None and what not in ("other", "restore"):
+                self.since_s = self.uptime_s()
+                self.source.states = [walk(self.source.root)]
             {"run": self._run, "kill": self._kill, "busy": self._busy, "full": self._full, "two": self._two,
              "other": self._other, "restore": self._restore}[what](*step[1:])  # fmt: skip
 
     def _run(self) -> None:
         self._judge(self.call("run", "job", "--once"))
 
-    def _kill(self, at: int) -> None:
-        """End a run before a call that changes a file, then run again."""
-        observer = tracer.Counter(at)
+    def _kill(self, at: int | list[Any], between: Sequence[Step] = ()) -> None:
+        """End a run before a call that changes a file, change the source, then run again."""
+        observer = tracer.Counter.before(at)
         found = self.call("run", "job", "--once", observer=observer)
         if not observer.did:
             return self._judge(found)
         self.counts["killed"] += 1
-        self._compare_versions([name for name, state in self._markers().items() if state in ("complete", "partial")])
+        ended = [name for name, state in self._markers().items() if state in ("complete", "partial")]
+        if self.kind != "mirror" and (new := sorted(set(ended) - set(self.versions))):
+            # It was killed after the end of its version, which knows nothing of what changes now.
+            tree = walk(self.source.root)
+            for name in new:
+                self._judge_version(name, found, tree, unreadable(tree), None)
+            self.since_s, self.source.states = self.uptime_s(), [tree]
+        self._compare_versions(ended)
+        for step in between:
+            self.step(step)
         return self._run()
 
     def _busy(self, path: str) -> None:
@@ -258,7 +297,7 @@ class Machine:
                     raise Failed(f"{name} has changed: " + "; ".join(lines[:5]))
             else:
                 self._may_go(name, new)
-                del self.versions[name]
+                self.gone[name] = self.versions.pop(name)
 
     def _may_go(self, name: str, new: Sequence[str]) -> None:
         """Raise `Failed` if a version went that the rule keeps."""
@@ -269,8 +308,13 @@ class Machine:
         if whole and name == whole[-1]:
             raise Failed(f"{name}, the newest without faults, is gone")
         if not isinstance(self.keep, int):
-            # Of real time some minutes have gone by at most, whatever the clock says.
-            raise Failed(f"{name} is gone, with keep = {self.keep!r}")
+            # Its state is that of each moment until a newer version: one has to be older than the age, by the time
+            # that has gone by, whatever the wall clock says.
+            age_s, now_s = AGES_S.get(str(self.keep)), self.uptime_s()
+            later = [one.since_s for other, one in self.versions.items() if other > name]
+            if age_s is None or not any(now_s - since_s > age_s for since_s in later):
+                raise Failed(f"{name} is gone, with keep = {self.keep!r}, and no later one is as old")
+            return
         if name in ended[-self.keep :]:
             raise Failed(f"{name} is gone, one of the newest {self.keep}")
 
@@ -297,6 +341,8 @@ class Machine:
         for name in new:
             self._judge_version(name, found, tree, hidden, busy)
         self.source.states = [tree]
+        self.since_s = None
+        self.gone.clear()
         self._compare_versions(new)
         self._judge_rule(found)
         status = self.call("status", "--json")
@@ -308,7 +354,9 @@ class Machine:
         return None
 
     def _judge_version(self, name: str, found: Result, tree: Tree, hidden: set[bytes], busy: set[bytes] | None) -> None:
-        older = [self.versions[one].tree for one in sorted(self.versions, reverse=True) if one < name]
+        # A run that was killed may have removed what its version was made from.
+        known = self.gone | self.versions
+        older = [known[one].tree for one in sorted(known, reverse=True) if one < name]
         real = walk(self.destination / name)
         expected, missing = faults_expected(tree, hidden, older)
         for path in busy or ():
@@ -323,12 +371,22 @@ class Machine:
             # A run that was interrupted and continued has any state of the source between its attempts.
             before = [state.get(line_path) for state in self.source.states]
             if one != other and not (one is not None and one in before and (other is None or line_path in hidden)):
+                if one is not None and other is None and one[0] == "folder" and any(
+                    state is not None and state[0] == "folder" for state in before
+                ):  # fmt: skip
+                    # The killed run had made it, and its mode and time come last.
+                    continue
                 if one is not None and other is not None and one[0] == other[0] == "folder" and one[1] == other[1]:
                     # Its time changed with an entry that was removed during the run.
                     if len(self.source.states) > 1 or line_path in hidden or any(
                         path.startswith(line_path + b"/") for path in hidden
                     ):  # fmt: skip
                         continue
+                if one is None and other is not None and other[:2] == ("folder", 0) and any(
+                    is_below(line_path, path) for path in hidden
+                ):  # fmt: skip
+                    # The older version could not list it, so it has nothing that could be carried over.
+                    continue
                 lines.append(f"{line_path!r} is {one}, and not {other}")
         if lines:
             raise Failed(f"{name}: " + "; ".join(lines[:5]) + "\n" + found.output)
@@ -337,7 +395,12 @@ class Machine:
             raise Failed(f"{name} has faults, and exit code 0: {found.output}")
         if (hidden - (busy or set())) and not is_partial:
             raise Failed(f"{name} is marked complete, and {sorted(hidden)} could not be read: {found.output}")
-        self.versions[name] = Recorded(real, not is_partial, hidden)
+        self.versions[name] = Recorded(real, not is_partial, hidden, self.since_s or 0.0)
+
+    def _lacks(self, name: str) -> bool:
+        """Return True if something of an older version could not be carried over to this one."""
+        told = json.loads((self.destination / MARKERS / f"{name}.json").read_text())
+        return bool(told.get("carried") and told["carried"]["failed"])
 
     def _judge_rule(self, found: Result) -> None:
         """Compare the versions that are left with a rule by number."""
@@ -346,6 +409,9 @@ class Machine:
         names = sorted(self.versions)
         whole = [name for name in names if self.versions[name].is_whole]
         right = {*names[-self.keep :], *whole[-1:]}
+        if any(self._lacks(name) for name in names) and right <= set(names):
+            # It does not have all that older ones have.
+            return
         if set(names) != right:
             raise Failed(f"keep = {self.keep}: {names} are there, and {sorted(right)} should be: {found.output}")
 
@@ -362,6 +428,10 @@ class Machine:
             tree.pop(path, None)
             if path in real:
                 tree[path] = real[path]
+            above = os.path.dirname(path)
+            if above in tree and above in real and real[above][:3] == tree[above][:3]:
+                # Its time was changed with the file, after the run.
+                tree[above] = real[above]
         if found.code == 0:
             if hidden:
                 raise Failed(f"exit code 0, and {hidden} could not be read")
@@ -410,27 +480,35 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
     def path() -> str:
         return chance.choice(paths).hex()
 
+    def change() -> Step:
+        what = chance.choices(["write", "folder", "link", "hide", "show", "remove", "rename"],
+                              [7, 2, 1, 3, 3, 2, 1])[0]  # fmt: skip
+        if what == "write":
+            size = chance.choice([0, 1, 100, 4095, 4096, 70_000, 262_144, 300_001])
+            return ["write", path(), chance.randrange(1 << 30), size]
+        if what == "folder":
+            return ["folder", chance.choice([b"d", b"d/e", b"c"]).hex()]
+        if what == "rename":
+            return ["rename", path(), path()]
+        if what in ("hide", "show", "remove"):
+            return [what, chance.choice([path(), b"d".hex(), b"d/e".hex()])]
+        return [what, path(), chance.randrange(9)]
+
+    def kill() -> list[Any]:
+        at = [chance.choice(PHASES), chance.randrange(1, 9)] if chance.random() < 0.4 else chance.randrange(1, CALLS)
+        if chance.random() < 0.5:
+            return [at]
+        # What could not be read goes before the run continues, or anything changes.
+        return [at, [["gone", ""]] if chance.random() < 0.5 else [change() for _ in range(chance.randrange(1, 4))]]
+
     while len(steps) < length + 11:
-        for _ in range(chance.randrange(4)):
-            what = chance.choices(["write", "folder", "link", "hide", "show", "remove", "rename"],
-                                  [7, 2, 1, 3, 3, 2, 1])[0]  # fmt: skip
-            if what == "write":
-                size = chance.choice([0, 1, 100, 4095, 4096, 70_000, 262_144, 300_001])
-                steps.append(["write", path(), chance.randrange(1 << 30), size])
-            elif what == "folder":
-                steps.append(["folder", chance.choice([b"d", b"d/e", b"c"]).hex()])
-            elif what == "rename":
-                steps.append(["rename", path(), path()])
-            elif what in ("hide", "show", "remove"):
-                steps.append([what, chance.choice([path(), b"d".hex(), b"d/e".hex()])])
-            else:
-                steps.append([what, path(), chance.randrange(9)])
-        what = chance.choices(["run", "kill", "busy", "full", "two", "other", "restore", "clock"],
-                              [8, 6, 2, 2, 1, 1, 5, 2])[0]  # fmt: skip
+        steps += [change() for _ in range(chance.randrange(4))]
+        what = chance.choices(["run", "kill", "busy", "full", "two", "other", "restore", "clock", "wait"],
+                              [8, 6, 2, 2, 1, 1, 5, 2, 8 if keep in AGES_S else 1])[0]  # fmt: skip
         more: list[Any] = {
-            "kill": [chance.randrange(1, CALLS)], "busy": [path()],
+            "kill": kill() if what == "kill" else [], "busy": [path()],
             "full": [chance.randrange(40), chance.random() < 0.5], "other": [chance.choice(["run", "restore"])],
-            "restore": [chance.randrange(99)],
+            "restore": [chance.randrange(99)], "wait": [chance.choice([0.3, 0.6, 1.1])],
             "clock": [chance.choice([0, 0, 3600, 86_400, -86_400, 8 * 86_400, 400 * 86_400, -30 * 86_400])],
         }.get(what, [])  # fmt: skip
         steps.append([what, *more])

@@ -81,6 +81,10 @@ class Source:
 
     def apply(self, step: list[object]) -> None:
         """Change the tree; a step that does not fit does nothing."""
+        if step[0] == "gone":
+            for name in sorted(unreadable(walk(self.root))):
+                self.apply(["remove", name.hex()])
+            return
         what, path = str(step[0]), self._path(bytes.fromhex(str(step[1])))
         try:
             if what == "write":

@@ -193,11 +193,29 @@ def _opened(path: bytes) -> tuple[int, os.stat_result]:
     return handle, os.fstat(handle)
 
 
+NEAR_NS = (1, -1, 1000, -999_999, 1_000_000, 10**9)
+"""Differences of times that a comparison of less than ns does not see, and one of a whole second."""
+
+
 def _timed(path: bytes, before: os.stat_result, seed: int, stealth: bool) -> None:
+    draw = random.Random(seed * 31 + 7)
     if stealth:
         os.utime(path, ns=(10**18, before.st_mtime_ns))
+    elif draw.random() < 0.2:
+        os.utime(path, ns=(10**18, before.st_mtime_ns + draw.choice(NEAR_NS)))
     else:
         touch(path, seed)
+
+
+def rewrite_all(path: bytes, seed: int) -> None:
+    """Change a byte in each block of all files below a folder, which keep size and time."""
+    for folder, _, names in os.walk(path):
+        for name in sorted(names):
+            file = folder + b"/" + name
+            # A write takes capabilities and set-user-ID away.
+            if is_file(file) and not os.lstat(file).st_mode & 0o6000 and os.lstat(file).st_nlink == 1:
+                if "security.capability" not in os.listxattr(file):
+                    rewrite(file, 0, os.lstat(file).st_size, seed, True)
 
 
 def swap(path: bytes, other: bytes) -> None:
@@ -232,7 +250,13 @@ def break_link(path: bytes, seed: int, same_time: bool) -> None:
     before = os.lstat(path)
     between = path + b".own"
     shutil.copyfile(path, between)
-    os.chmod(between, before.st_mode & 0o777)
+    if same_time:
+        # As it was, but for the links.
+        os.chown(between, before.st_uid, before.st_gid)
+        for name in os.listxattr(path):
+            if not name.startswith("security.selinux"):
+                os.setxattr(between, name, os.getxattr(path, name))
+    os.chmod(between, before.st_mode & (0o7777 if same_time else 0o777))
     os.rename(between, path)
     if same_time:
         os.utime(path, ns=(10**18, before.st_mtime_ns))
@@ -317,6 +341,7 @@ CHANGES: dict[str, Callable[..., None]] = {
     "create": create,
     "resize": resize,
     "rewrite": rewrite,
+    "rewrite all": rewrite_all,
     "punch": punch,
     "preallocate": preallocate,
     "swap": swap,

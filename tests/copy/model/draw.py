@@ -18,6 +18,8 @@ MODES = (0o644, 0o600, 0o640, 0o755, 0o700, 0o4755, 0o2755, 0o6711, 0o1777, 0o00
 OWNERS = (0, 0, 1, 1000, 1001, 65534, 70_000, 4_000_000_000)
 USER = 12_345
 """A user without rights, in some sequences."""
+THEN = ("no_owners", "no_xattrs", "no_sparse", "checksum", "whole", "verify_read")
+"""Options that the next run of a copy may have or not, though the killed one was made otherwise."""
 WITHOUT: set[str] = set()
 QUIC_SHARE = 0.2
 DAY_S = 86_400
@@ -127,7 +129,7 @@ class Draw:
             return self.create(area)
         path = draw.choice(entries)
         if files and draw.random() < 0.5:
-            return self.change_file(draw.choice(files), folders)
+            return self.change_file(draw.choice(files), files, folders)
         kind = draw.choice(
             ("swap", "move", "type", "remove", "chmod", "chown", "attribute", "attribute", "touch", "chmod")
         )
@@ -147,7 +149,7 @@ class Draw:
             return ["remove", text(path)]
         return [kind, text(path), self.seed()]
 
-    def change_file(self, path: bytes, folders: list[bytes]) -> Step:
+    def change_file(self, path: bytes, files: list[bytes], folders: list[bytes]) -> Step:
         """Return a step that changes a file."""
         draw = self.random
         size = os.lstat(self.root + b"/" + path).st_size
@@ -191,7 +193,8 @@ class Draw:
         if kind == "link":
             return ["link", shown, text(draw.choice(folders) + b"/" + draw.choice(NAMES))]
         if kind == "break":
-            return ["break", shown, self.seed(), draw.random() < 0.6]
+            linked = [one for one in files if os.lstat(self.root + b"/" + one).st_nlink > 1]
+            return ["break", text(draw.choice(linked or [path])), self.seed(), draw.random() < 0.6]
         if kind == "replace":
             return ["replace", shown, self.seed(), self.size()]
         return ["touch", shown, self.seed()]
@@ -303,11 +306,18 @@ class Draw:
                 if draw.random() < 0.3:
                     # The same command runs at once, before the other end knows that this one is gone.
                     how["hasty"] = True
-            if draw.random() < 0.35:
+            if draw.random() < (0.5 if self.stealth else 0.35):
                 # The sources change before the same command runs again.
                 how["between"] = [
                     self.change(draw.choice((b"src", b"src", b"dst"))) for _ in range(draw.randrange(1, 4))
                 ]
+                if self.stealth and draw.random() < 0.5:
+                    # Of chunks that are durable some are of another content now, which size and time do not show.
+                    how["between"] = [["rewrite all", "src", self.seed()]]
+            elif draw.random() < 0.3:
+                # The same copy with other options.
+                others = draw.sample(THEN, draw.randrange(1, 3))
+                how["then"] = sorted(request.switches.symmetric_difference(others))
             elif draw.random() < 0.1:
                 how["forget"] = True
             return how
@@ -315,7 +325,16 @@ class Draw:
             error = [kill_at(draw), draw.choice(("ENOSPC", "EIO"))]
             return {"error": [*error, draw.choice(("here", "there"))] if request.ends else error}
         if kind == "change":
-            return {"change": [draw.randrange(1, 30), self.change(b"src")]}
+            change = self.change(b"src")
+            kind = draw.random()
+            if kind < 0.4:
+                # All of the file that is being read.
+                change = ["rewrite", "", 0, 1 << 30, self.seed(), False]
+            elif kind < 0.7:
+                # The file at the destination that is being compared.
+                change = ["rewrite", "", draw.randrange(1 << 20), draw.choice((1, 5000)), self.seed(), False]
+                return {"change": [draw.randrange(1, 6), change, "dst"]}
+            return {"change": [draw.randrange(1, 30), change]}
         if kind == "busy":
             return {"busy": draw.randrange(1, 8)}
         if kind == "damage":
@@ -327,8 +346,17 @@ class Draw:
         return {} if kind == "none" else {kind: True}
 
 
-def kill_at(draw: random.Random) -> int:
-    """Return the number of the changing system call before which a copy ends: early ones are as likely as late ones."""
+PHASES = ("renameat", "renameat", "fdatasync", "fsync", "linkat", "unlinkat")
+"""Calls between which something is durable and something else is not yet."""
+
+
+def kill_at(draw: random.Random) -> int | list[Any]:
+    """Return the changing system call before which a copy ends: early ones are as likely as late ones.
+
+    It is a number, or a name and the number of its call.
+    """
+    if draw.random() < 0.3:
+        return [draw.choice(PHASES), draw.randrange(1, 7)]
     return int(KILLS_MAX ** draw.random()) if draw.random() < 0.4 else draw.randrange(1, KILLS_MAX)
 
 

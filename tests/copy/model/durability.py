@@ -21,7 +21,9 @@ class Durability(Observer):
     """Judges one command by its system calls below `scope`."""
 
     scope: str
-    """Path of the destination."""
+    """Path of the area that is judged."""
+    destination: str = ""
+    """Path of the destination; empty: `scope`."""
     problems: list[str] = field(default_factory=list)
     time: int = 0
     data: dict[Key, tuple[int, str]] = field(default_factory=dict)
@@ -140,7 +142,7 @@ class Durability(Observer):
         for what, where in (("content", self.data), ("metadata", self.metadata), ("names", self.names)):
             for key, (_, path) in where.items():
                 # The state folder is removed after the last sync, and the destination's time set once more.
-                is_own = f"/{OWN}" in path or (path == self.scope and where is self.metadata)
+                is_own = f"/{OWN}" in path or (path in (self.scope, self.destination) and where is self.metadata)
                 if key in there and not is_own:
                     lines.append(f"{path!r}: its {what} are not synced when the copy ends")
         return lines

@@ -26,7 +26,7 @@ from tests.copy.model.predict import CAPABILITY, STATE, Prediction, predict
 from tests.copy.model.remote import Remote
 from tests.copy.model.request import Request
 from tests.copy.model.tracer import At, Counter, Damage, Interruption, Observer, Traced
-from tests.copy.model.walk import Tree, below, walk
+from tests.copy.model.walk import Tree, below, look, walk
 
 AREAS = (b"src", b"src2", b"dst", b"sib")
 STEPS = 100
@@ -97,6 +97,8 @@ class World:
         """A change that size and time do not show was made: hashes of an earlier content are right."""
         self.is_disturbed = False
         """The copy that is judged was killed or failed before, and may have removed something then."""
+        self.written: Tree = {}
+        """A file of the destination as another process has left it while the copy ran, by its names."""
         self.unfinished: set[str] = set()
         """States of copies that were killed and not run again."""
         self.receipts: dict[str, bytes] = {}
@@ -228,13 +230,13 @@ class World:
         sides = how.get("sides", ())
         for number, at in enumerate(how.get("kill", ())):
             side = sides[number] if request.ends and number < len(sides) else "here"
-            self.disturbed(request, Counter(at, side=side), prediction, before, scope, bool(how.get("hasty")))
+            self.disturbed(request, Counter.before(at, side=side), prediction, before, scope, bool(how.get("hasty")))
             if "forget" in how:
                 self.forgotten(scope)
             if "between" in how:
                 for change in how["between"]:
                     changes.apply(self.root, change)
-                    self.stealth |= change[-1] is True and change[0] == "rewrite"
+                    self.stealth |= change[-1] is True and change[0] == "rewrite" or change[0] == "rewrite all"
                 if self.user is not None:
                     self.give(self.user)
                 if any(not os.path.lexists(self.root + b"/" + source) for source in request.sources):
@@ -242,9 +244,13 @@ class World:
                     return
                 before = self.without_parts(walk(self.root), scope)
                 prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
+            if "then" in how:
+                request = replace(request, switches=frozenset(how["then"]))
+                before = self.without_parts(walk(self.root), scope)
+                prediction = predict(before, request, mounts, "--max-removals" in self.machine.options)
         if "error" in how:
             at, error, *side = how["error"]
-            counter = Counter(at, error, side[0] if side and request.ends else "here")
+            counter = Counter.before(at, error, side[0] if side and request.ends else "here")
             self.disturbed(request, counter, prediction, before, scope)
         self.whole(request, prediction, before, scope, how)
 
@@ -384,18 +390,33 @@ class World:
 
     def changing(self, request: Request, change: list[Any], prediction: Prediction, before: Tree, scope: bytes) -> None:
         """Run a copy while a source changes: each file is one that the sources had."""
-        at, step = change
-        area = os.fsdecode(self.root + b"/src")
-        interruption = Interruption(at, area, lambda: changes.apply(self.root, step))
+        at, step, *elsewhere = change
+        area = os.fsdecode(self.root + b"/" + (elsewhere[0].encode() if elsewhere else b"src"))
+        wants = frozenset({"pread64"} if step[1] == "" else {"pread64", "openat2"})
+        self.written = {}
+        interruption = Interruption(at, area, lambda path: self.change_at(step, path), wants=wants)
         self.sane(self.traced(request, [interruption]))
         self.machine.counts["changes meanwhile"] += interruption.did
         after = walk(self.root)
-        now = {path: node for path, node in before.items() if not is_source(path)}
+        now = {path: node for path, node in before.items() if not is_source(path)} | self.written
         now |= {path: node for path, node in after.items() if is_source(path)}
         there = all(source.rstrip(b"/") in now for source in request.sources)
         later = predict(now, request, frozenset(self.mounts)) if there else prediction
-        if lines := judge.torn(prediction, now, after, scope, lenient=True, later=later):
+        # A file at the destination that another process writes to is the source's, or that process's, and all of it.
+        if lines := judge.torn(prediction, now, after, scope, lenient=not self.written, later=later):
             self.fail([f"while a source changed by {step} at read {at}: {line}" for line in lines])
+
+    def change_at(self, step: Step, path: str) -> None:
+        """Make a change; one without a path is made to the file that is read."""
+        relative = os.fsencode(path)[len(self.root) + 1 :]
+        if step[1] == "":
+            step = [step[0], relative.decode("latin-1"), *step[2:]]
+        changes.apply(self.root, step)
+        node = look(os.fsencode(path))
+        if node is not None and not is_source(relative):
+            # With all of its names.
+            tree = walk(self.root)
+            self.written = {name: one for name, one in tree.items() if one.inode == node.inode and not is_source(name)}
 
     def sane(self, result: Result, killed: bool = False) -> None:
         """An end without a traceback and a hang, and with an exit code that the manual has."""
@@ -415,7 +436,10 @@ class World:
         """Run a copy to its end and hold it to the prediction."""
         words, file = self.commands(request)
         observers = self.planted(request)
-        durability = Durability(os.fsdecode(self.root + b"/" + scope)) if how.get("record") else None
+        durability = None
+        if how.get("record"):
+            area, to = self.root + b"/" + scope, self.root + b"/" + request.destination
+            durability = Durability(os.fsdecode(area), os.fsdecode(to.rstrip(b"/")))
         if durability is not None:
             observers.append(durability)
         refusal: list[Result] = []
@@ -426,7 +450,7 @@ class World:
             area = os.fsdecode(self.root + b"/src")
             other = [*words[0][:-2], b"--receipt", os.fsencode(self.state / "second.json")]
 
-            def again() -> None:
+            def again(_: str) -> None:
                 refusal.append(command.start([other], self.state, request.user).wait())
 
             observers.append(Interruption(int(how["busy"]), area, again, wants=frozenset({"pread64"})))
@@ -451,6 +475,9 @@ class World:
             prediction = predict(before, request, frozenset(self.mounts), prediction.limits, refused=False)
         if result.code == 1 and prediction.codes == {0, 1}:
             prediction = predict(before, request, frozenset(self.mounts), prediction.limits, fails=True)
+        if how.keys() & {"error", "full"}:
+            # A link to the older version that cannot be made is a copy instead.
+            prediction.linked.clear()
         if result.code not in prediction.codes:
             right = " or ".join(map(str, sorted(prediction.codes)))
             self.fail(

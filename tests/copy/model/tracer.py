@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.copy.model import command
 from tests.copy.model.command import Result
@@ -199,7 +200,10 @@ def is_counted(call: Call) -> bool:
 
 @dataclass
 class Counter(Observer):
-    """Counts the calls that change files, and ends the process or lets one fail before call number `at`."""
+    """Counts the calls that change files, and ends the process or lets one fail before call number `at`.
+
+    `only`: of this name alone are counted.
+    """
 
     at: int
     error: str | None = None
@@ -209,10 +213,16 @@ class Counter(Observer):
     count: int = 0
     did: str = ""
     """The call at which it was done."""
+    only: str = ""
+
+    @classmethod
+    def before(cls, at: int | list[Any], error: str | None = None, side: str = "here") -> Counter:
+        """Return one for a number, or for a name and the number of its call."""
+        return cls(at, error, side) if isinstance(at, int) else cls(int(at[1]), error, side, only=str(at[0]))
 
     def enter(self, call: Call) -> Act:
         """See `Observer`."""
-        if self.did or call.side != self.side or not is_counted(call):
+        if self.did or call.side != self.side or not is_counted(call) or self.only not in ("", call.name):
             return None
         self.count += 1
         if self.count < self.at:
@@ -242,22 +252,23 @@ class At(Observer):
 
 @dataclass
 class Interruption(Observer):
-    """Calls `act` before read number `at` of a file below `scope`, while the thread that reads is stopped."""
+    """Calls `act` with the path before read number `at` of a file below `scope`; the thread that reads is stopped."""
 
     at: int
     scope: str
-    act: Callable[[], None]
+    act: Callable[[str], None]
     count: int = 0
     did: bool = False
     wants: frozenset[str] = frozenset({"pread64", "openat2"})
 
     def enter(self, call: Call) -> Act:
         """See `Observer`."""
-        if not self.did and call.file(call.arguments[0]).startswith(self.scope):
+        path = call.file(call.arguments[0])
+        if not self.did and path.startswith(self.scope) and "/.elephan-copy" not in path:
             self.count += 1
             if self.count >= self.at:
                 self.did = True
-                self.act()
+                self.act(path)
         return None
 
 

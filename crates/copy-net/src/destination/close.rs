@@ -41,6 +41,8 @@ impl Destination {
         let mut folders = std::mem::take(&mut *self.folders.lock().unwrap_or_else(PoisonError::into_inner));
         let mut closed = Closed::default();
         self.mirror(root, &folders, complete, &mut closed);
+        // A part whose name a folder keeps is beside it: its removal changes the time of the folder above.
+        self.remove_beside();
         folders.sort_by_key(|entry| std::cmp::Reverse(entry.path.len()));
         for entry in &folders {
             if let Err(reason) = self.set_by_name(entry, &entry.path) {
