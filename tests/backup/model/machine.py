@@ -498,7 +498,7 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
         at = [chance.choice(PHASES), chance.randrange(1, 9)] if chance.random() < 0.4 else chance.randrange(1, CALLS)
         if chance.random() < 0.5:
             return [at]
-        # What could not be read goes before the run continues, or anything changes.
+        # Before the run continues, unreadable entries are removed, or any change is made.
         return [at, [["gone", ""]] if chance.random() < 0.5 else [change() for _ in range(chance.randrange(1, 4))]]
 
     while len(steps) < length + 11:
