@@ -222,8 +222,8 @@ fn quantile(sorted: &[i64], share: f64) -> i64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// The median of delays with errors, ns, none of which is below 0, between the order statistics that hold it in 95 of 100 cases (by the normal
-/// form of the binomial): of the least that each value can be, and of the most.
+/// The median of delays with errors, ns, none of which is below 0, between the order statistics that hold it in 95 of
+/// 100 cases (by the normal form of the binomial): of the least that each value can be, and of the most.
 fn median(quantity: &'static str, values: impl Iterator<Item = (i64, u64)> + Clone) -> Estimate {
     let sorted = |edge: fn((i64, u64)) -> i64| {
         let mut edges: Vec<i64> = values.clone().map(|delay| edge(delay).max(0)).collect();
