@@ -45,7 +45,7 @@ KINDS = {
     "record": 8.0,
     "full": 3.0,
     "sibling": 3.0,
-    "change": 5.0,
+    "change": 7.0,
     "damage": 2.0,
     "dry": 4.0,
     "busy": 1.5,

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.copy.model import places
 
+BLOCK = 4096
 CHUNK = 256 << 10
 """Chunks of files below 4 GiB."""
 BOUNDARIES = (
@@ -78,7 +79,7 @@ def acl(draw: random.Random, mode: int, *, default: bool = False) -> bytes:
 
 
 def create_file(path: bytes, seed: int, size: int, holes: str = "") -> None:
-    """Make a file, replacing an existing entry. `holes`: "end", "begin", "middle", "all"."""
+    """Make a file, replacing an existing entry. `holes`: "end", "begin", "middle", "all", "many"."""
     if os.path.lexists(path) and not is_file(path):
         # A FIFO would be waited for, and a device written to.
         raise FileExistsError(path)
@@ -88,8 +89,10 @@ def create_file(path: bytes, seed: int, size: int, holes: str = "") -> None:
         begin, end = {"": (0, size), "end": (0, size // 2), "begin": (size // 2, size), "all": (0, 0)}.get(
             holes, (size // 3, size // 2)
         )
-        if begin < end:
-            _write(handle, data[begin:end], begin)
+        parts = [(at, at + BLOCK) for at in range(0, size, 2 * BLOCK)] if holes == "many" else [(begin, end)]
+        for begin, end in parts:
+            if begin < end:
+                _write(handle, data[begin:end], begin)
         os.truncate(handle, size)
     finally:
         os.close(handle)

@@ -21,6 +21,8 @@ USER = 12_345
 THEN = ("no_owners", "no_xattrs", "no_sparse", "checksum", "whole", "verify_read")
 """Options that the next run of a copy may have or not, though the killed one was made otherwise."""
 WITHOUT: set[str] = set()
+SLOW_SHARE = 0.04
+"""Of copies with a rate, which therefore make several commits."""
 QUIC_SHARE = 0.2
 DAY_S = 86_400
 CLOCK_STEPS_S = (1, -1, 3600, -3600, DAY_S, -DAY_S, 40 * DAY_S, -40 * DAY_S, 4000 * DAY_S, -4000 * DAY_S)
@@ -112,8 +114,9 @@ class Draw:
         )[0]
         if kind != "file":
             return ["create", path, kind, self.seed()]
-        holes = draw.choice(("", "", "", "", "end", "begin", "middle", "all"))
-        return ["file", path, self.seed(), self.size(), holes]
+        holes = draw.choice(("", "", "", "", "end", "begin", "middle", "all", "many"))
+        size = draw.randrange(2 * CHUNK, 5 * CHUNK) if holes == "many" else self.size()
+        return ["file", path, self.seed(), size, holes]
 
     def change(self, area: bytes) -> Step:
         """Return a step that changes an area."""
@@ -248,9 +251,12 @@ class Draw:
                     destination = b"dst/" + draw.choice((b"a", b"b", b"new"))
         switches: set[str] = set()
         if draw.random() < 0.65:
-            switches |= set(draw.sample(sorted(set(SWITCHES) - {"mirror", "quic"} - WITHOUT), draw.randrange(1, 4)))
+            names = sorted(set(SWITCHES) - {"mirror", "quic", "slow"} - WITHOUT)
+            switches |= set(draw.sample(names, draw.randrange(1, 4)))
         if {"one_stream", "many_streams"} <= switches:
             switches.discard("one_stream")
+        if draw.random() < SLOW_SHARE and "slow" not in WITHOUT:
+            switches.add("slow")
         if draw.random() < QUIC_SHARE and "quic" not in WITHOUT:
             switches.add("quic")
         if form != "file" and draw.random() < 0.45:
@@ -326,15 +332,16 @@ class Draw:
             return {"error": [*error, draw.choice(("here", "there"))] if request.ends else error}
         if kind == "change":
             change = self.change(b"src")
-            kind = draw.random()
-            if kind < 0.4:
+            which = draw.random()
+            if which < 0.4:
                 # All of the file that is being read.
                 change = ["rewrite", "", 0, 1 << 30, self.seed(), False]
-            elif kind < 0.7:
+            elif which < 0.7:
                 # The file at the destination that is being compared.
                 change = ["rewrite", "", draw.randrange(1 << 20), draw.choice((1, 5000)), self.seed(), False]
                 return {"change": [draw.randrange(1, 6), change, "dst"]}
-            return {"change": [draw.randrange(1, 30), change]}
+            # Most copies read some files only.
+            return {"change": [int(30 ** draw.random()), change]}
         if kind == "busy":
             return {"busy": draw.randrange(1, 8)}
         if kind == "damage":

@@ -238,7 +238,8 @@ def by_rsync(
     root: bytes, sources: Iterable[bytes], destination: bytes, extras: set[bytes], options: list[str]
 ) -> list[str]:
     """Return what `rsync --dry-run` would change, but for removals of `extras`, paths below the destination."""
-    words: list[bytes] = [b"rsync", *map(str.encode, options)]
+    # XFS shows root each ACL a second time, under this name.
+    words: list[bytes] = [b"rsync", b"--filter=-x trusted.SGI_ACL_*", *map(str.encode, options)]
     words += [root + b"/" + source for source in sources] + [root + b"/" + destination + b"/"]
     done = subprocess.run(words, capture_output=True)
     if done.returncode != 0:

@@ -19,6 +19,7 @@ SWITCHES = {
     "quic": "--transport=quic",
     "one_stream": "--streams=1",
     "many_streams": "--streams=9",
+    "slow": "--rate=500kB/s",
 }
 """Options without a value, by the name that a step has for them."""
 REMOTE = "remote"

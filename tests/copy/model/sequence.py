@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import shutil
 import signal
@@ -17,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.copy.model import changes, clock, command, judge, places, tracer
+from tests.copy.model import changes, clock, command, judge, places, statements, tracer
 from tests.copy.model.changes import Step
 from tests.copy.model.command import Result
 from tests.copy.model.draw import Draw
 from tests.copy.model.durability import Durability
-from tests.copy.model.predict import CAPABILITY, STATE, Prediction, predict
+from tests.copy.model.predict import Prediction, predict
 from tests.copy.model.remote import Remote
 from tests.copy.model.request import Request
 from tests.copy.model.tracer import At, Counter, Damage, Interruption, Observer, Traced
@@ -33,8 +32,6 @@ STEPS = 100
 """Steps of a sequence."""
 WORLD = b"world"
 SPACE_BYTES = 1 << 16
-VERIFIED_REMOTE = 3
-"""Of copies between hosts one in so many is verified by its receipt."""
 CLOCK_MAX_S = 20_000 * 86_400
 """Most that the clock of commands differs from that of the machine: 55 years, so never before 1970."""
 
@@ -438,8 +435,8 @@ class World:
         observers = self.planted(request)
         durability = None
         if how.get("record"):
-            area, to = self.root + b"/" + scope, self.root + b"/" + request.destination
-            durability = Durability(os.fsdecode(area), os.fsdecode(to.rstrip(b"/")))
+            watched, to = self.root + b"/" + scope, self.root + b"/" + request.destination
+            durability = Durability(os.fsdecode(watched), os.fsdecode(to.rstrip(b"/")))
         if durability is not None:
             observers.append(durability)
         refusal: list[Result] = []
@@ -493,11 +490,11 @@ class World:
             if lines := durability.at_end():
                 self.fail(lines)
         self.machine.counts[f"exit code {result.code}"] += 1
-        self.check_receipts(result.code)
-        self.check_receipt(request, prediction, result, file)
-        self.check_state()
+        statements.check_receipts(self, result.code)
+        statements.check_receipt(self, request, prediction, result, file)
+        statements.check_state(self)
         if result.code == 0:
-            self.check_rsync(request, prediction, after)
+            statements.check_rsync(self, request, prediction, after)
 
     # A second copy at once.
 
@@ -529,139 +526,9 @@ class World:
         if lines:
             self.fail([f"the second copy: {line}" for line in lines])
 
-    # Statements of a copy about itself.
-
-    def check_receipts(self, code: int) -> None:
-        """No receipt replaces an older one, whatever the clock says."""
-        found = {path.name: path.read_bytes() for path in (self.state / "elephan" / "receipts").glob("[!.]*")}
-        gone = [name for name, content in self.receipts.items() if found.get(name) != content]
-        if code == 0 and len(found) <= len(self.receipts):
-            self.fail([f"no receipt is kept: {sorted(found)}"])
-        self.receipts = found
-        if gone:
-            self.fail([f"receipts are gone, or others now: {sorted(gone)}"])
-
-    def check_receipt(self, request: Request, prediction: Prediction, result: Result, file: Path) -> None:
-        """A receipt is a promise: it has the numbers of the prediction, and both sides agree with it."""
-        try:
-            receipt = json.loads(file.read_text())
-        except FileNotFoundError:
-            if result.code == 0:
-                self.fail(["no receipt"])
-            return
-        if result.code != 0:
-            if not receipt["faults"]:
-                self.fail(["the receipt lists no fault"])
-            return
-        lines = []
-        # Each source whose content is copied has an entry for the destination itself.
-        contents = sum(source.endswith(b"/") for source in request.sources)
-        wanted = {
-            "entries": len(prediction.entries) + max(0, contents - 1),
-        }
-        sizes = {node.inode: node.size for node in prediction.entries.values() if node.kind == "file"}
-        wanted |= {"files": len(sizes), "bytes": sum(sizes.values())}
-        is_known = not self.is_disturbed and not prediction.vague
-        if is_known:
-            wanted["removed"] = len(prediction.removed)
-        if "removals" in receipt and is_known:
-            there = sorted(receipt["removals"])
-            if len(there) != len(prediction.removed):
-                lines.append(f"the receipt lists removals {there}, should be {len(prediction.removed)}")
-        for key, value in wanted.items():
-            if receipt[key] != value:
-                lines.append(f"the receipt has {key} {receipt[key]}, should be {value}")
-        if receipt["faults"]:
-            lines.append(f"the receipt lists {receipt['faults'][:2]}")
-        if lines:
-            self.fail(lines)
-        if prediction.settled or self.stealth:
-            # Sides differ that size and time call the same.
-            return
-        if request.user is not None and any(node.mode & 0o500 != 0o500 for node in prediction.entries.values()):
-            # Files that need not be copied, and that the user may not read.
-            return
-        self.machine.counts["by number"] += 1
-        if request.ends and self.machine.counts["by number"] % VERIFIED_REMOTE:
-            # Each costs two sessions more.
-            return
-        verify = [b"copy", b"verify", os.fsencode(file)]
-        verified = command.start([verify, [*verify, b"--side=source"]], self.state, request.user).wait()
-        if verified.code != 0:
-            self.fail([f"elephan copy verify: exit code {verified.code}: {verified.output.strip()[-500:]}"])
-        self.machine.counts["verified"] += 1
-        self.check_refutation(request, prediction, verify)
-
-    def check_refutation(self, request: Request, prediction: Prediction, verify: list[bytes]) -> None:
-        """A receipt does not agree with a file of which a byte is another one, whatever its time says."""
-        files = [
-            path
-            for path, node in prediction.tree.items()
-            if path in prediction.entries and node.kind == "file" and node.size and path not in prediction.choices
-        ]
-        if not files or self.machine.counts["by number"] % 12:
-            return
-        path = self.root + b"/" + files[len(self.steps) % len(files)]
-        if CAPABILITY in os.listxattr(path):
-            # A write removes it.
-            return
-        found = os.lstat(path)
-        handle = os.open(path, os.O_RDWR)
-        try:
-            at = found.st_size - 1
-            byte = os.pread(handle, 1, at)
-            os.pwrite(handle, bytes([byte[0] ^ 1]), at)
-            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
-            result = command.start([verify], self.state, request.user).wait()
-            os.pwrite(handle, byte, at)
-        finally:
-            os.close(handle)
-            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
-        if result.code == 0 and "without" not in result.output:
-            self.fail(
-                [f"elephan copy verify agrees with a changed byte in {judge.shown(path)}: {result.output.strip()}"]
-            )
-
     def states(self) -> set[str]:
         """Return the names of the files of unfinished copies."""
         return {path.name for path in (self.state / "elephan" / "unfinished").glob("*")}
-
-    def check_state(self) -> None:
-        """Nothing is left with the user but receipts, manifests and journals, and copies that were not run again."""
-        left = sorted(self.states() - self.unfinished)
-        left += [path.name for path in (self.state / "elephan" / "receipts").glob(".*")]
-        if left:
-            self.fail([f"left in the user's state: {left}"])
-
-    def check_rsync(self, request: Request, prediction: Prediction, after: Tree) -> None:
-        """rsync, too, finds nothing to do, where its options say the same."""
-        plain = request.switches <= {
-            "mirror",
-            "checksum",
-            "whole",
-            "verify_read",
-            "quic",
-            "one_stream",
-            "many_streams",
-            "no_sparse",
-        }
-        if not plain or request.exclude or prediction.faults or prediction.excess or request.user is not None:
-            return
-        if shutil.which("rsync") is None or request.destination != b"dst" or len(request.sources) > 1:
-            return
-        # It would copy names that a copy leaves out.
-        areas = {source.split(b"/")[0] for source in request.sources}
-        odd = [
-            path
-            for path, node in after.items()
-            if path.split(b"/")[0] in areas and (STATE in path or node.kind == "socket")
-        ]
-        if odd or after[request.sources[0].rstrip(b"/")].kind != "folder":
-            return
-        options = ["-aHAXni"] + (["-c"] if request.on("checksum") else [])
-        self.machine.counts["by rsync"] += 1
-        if lines := judge.by_rsync(self.root, request.sources, request.destination, set(), options):
-            self.fail(lines)
 
 
 def is_source(path: bytes) -> bool:
