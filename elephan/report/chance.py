@@ -33,8 +33,8 @@ def losses(record: Record) -> int:
 def few_losses(records: Sequence[Record]) -> str | None:
     """Return a note where the numbers of one point hang on fewer than `FEW` losses; None where they do not.
 
-    `records` are the repetitions of the point. Without a random loss on its links a run without losses needs no note,
-    and repetitions of one with some may all be the same.
+    `records` are the repetitions of the point. Without a random loss on its links a run without losses, or one that has
+    ended by itself, needs no note, and repetitions of one with some may all be the same.
     """
     seen = sum(losses(record) for record in records)
     if not records or seen >= FEW:
@@ -44,11 +44,16 @@ def few_losses(records: Sequence[Record]) -> str | None:
     more = "use repetitions (run.repetitions)" if len(records) == 1 else "use more repetitions"
     if drawn:
         lost = f"only {_losses(seen)}{among}" if seen else f"no loss{among} on a line that loses packets at random"
-        return f"{lost}: {'one throw of the dice' if len(records) == 1 else 'few throws of the dice'}; {more}"
-    if seen:
+        return f"{lost}: {'too few to be' if seen else 'not'} significant; {more}"
+    if seen and not all(_has_ended(record) for record in records):
         longer = "the numbers hang on where the run ends; a longer run (run.duration) says more"
         return f"only {_losses(seen)}{among}: {longer}"
     return None
+
+
+def _has_ended(record: Record) -> bool:
+    """Return True if each flow has carried all of its data, so that a longer run would be the same."""
+    return all(flow.get("completion_s") is not None for flow in record.flows)
 
 
 def expected_losses(record: Record) -> float:
@@ -88,7 +93,7 @@ def few_by_chance(records: Sequence[Record]) -> str | None:
         return None
     lost = sum(link.get("dropped_by_loss") or 0 for record in records for link in record.links)
     losses = f"only {lost} {'loss' if lost == 1 else 'losses'} by chance"
-    return f"{losses}: one throw of the dice" if len(records) == 1 else f"{losses} in {len(records)} repetitions"
+    return f"{losses}: too few to be significant" if len(records) == 1 else f"{losses} in {len(records)} repetitions"
 
 
 def _losses(number: int) -> str:

@@ -356,3 +356,16 @@ def test_every_command_shows_its_whole_help(elephan: Run) -> None:
     out = elephan("--help")[1]
     assert "print one ranked table and why each stands there" in " ".join(out.split())
     assert elephan("chekc")[2] == "error: No such command 'chekc'. Did you mean 'check'?\n"
+
+
+def test_a_transfer_that_has_ended_is_not_told_that_a_longer_run_says_more(elephan: Run, folder: Path) -> None:
+    scenario = (
+        '[run]\nduration = "30s"\n[path]\nbandwidth = "5Mbit/s"\nrtt = "40ms"\nqueue = "10 packets"\n'
+        '[[flow]]\ncongestion_control = "reno"\n'
+    )
+    (folder / "ends.toml").write_text(scenario + 'workload = { kind = "bulk", bytes = "1MB" }\n')
+    (folder / "goes_on.toml").write_text(scenario.replace("30s", "2s"))
+    code, out, err = elephan("run", "ends.toml", "--no-report")
+    assert code == 0 and "completion" in out and "note:" not in out + err
+    code, out, err = elephan("run", "goes_on.toml", "--no-report")
+    assert code == 0 and "a longer run (run.duration) says more" in out + err

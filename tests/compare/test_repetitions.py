@@ -74,7 +74,7 @@ def test_one_run_of_a_lossy_path_ranks_nobody(file: Path) -> None:
     assert all(row.why == ("one repetition: chance and reason cannot be told apart",) for row in done.rows)
     assert "no difference can be told from chance" in notes(done)[0]
     # 300 packets that the queue dropped at once are no 300 throws.
-    assert any("only 2 losses by chance: one throw of the dice" in note for note in notes(done))
+    assert any("only 2 losses by chance: too few to be significant" in note for note in notes(done))
 
 
 def test_the_budget_bounds_the_repetitions(file: Path) -> None:

@@ -19,9 +19,9 @@ def record_of(make_record: Make, lost: int, loss: dict[str, Any] | None = None) 
     return record
 
 
-def test_few_random_losses_are_one_throw_of_the_dice_and_many_are_not(make_record: Make) -> None:
+def test_few_random_losses_are_not_significant(make_record: Make) -> None:
     assert few_losses([record_of(make_record, 12, AT_RANDOM)]) == (
-        "only 12 losses: one throw of the dice; use repetitions (run.repetitions)"
+        "only 12 losses: too few to be significant; use repetitions (run.repetitions)"
     )
     assert (few_losses([record_of(make_record, 1, AT_RANDOM)]) or "").startswith("only 1 loss: ")
     assert few_losses([record_of(make_record, FEW, AT_RANDOM)]) is None
@@ -30,7 +30,7 @@ def test_few_random_losses_are_one_throw_of_the_dice_and_many_are_not(make_recor
 def test_losses_of_all_repetitions_count_together(make_record: Make) -> None:
     assert few_losses([record_of(make_record, 10, AT_RANDOM)] * 3) is None
     assert few_losses([record_of(make_record, 4, AT_RANDOM)] * 3) == (
-        "only 12 losses in 3 repetitions: few throws of the dice; use more repetitions"
+        "only 12 losses in 3 repetitions: too few to be significant; use more repetitions"
     )
 
 
@@ -48,7 +48,7 @@ def test_repetitions_are_not_advised_where_nothing_is_drawn(make_record: Make) -
 def test_a_random_loss_that_an_event_brings_counts(make_record: Make) -> None:
     record = record_of(make_record, 3)
     record.spec["events"] = [{"action": {"kind": "loss", "link": 0, "loss": AT_RANDOM}}]
-    assert "one throw of the dice" in (few_losses([record]) or "")
+    assert "too few to be significant" in (few_losses([record]) or "")
 
 
 def test_where_flows_do_not_know_their_losses_those_of_the_links_count(make_record: Make) -> None:
