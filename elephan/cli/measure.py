@@ -135,9 +135,10 @@ def reflect(
     ] = False,
     json_: AsJson = False,
 ) -> None:
-    """Be the far end of path tests until a signal: answer STAMP's packets, and those of TWAMP Light.
+    """Be the far end of path tests until a signal: answer STAMP's packets, and TWAMP Light's of 41 octets or more.
 
-    No reply is longer than its packet. With a key, packets without it have no answer.
+    No reply is longer than its packet, and TWAMP's has 41 octets: a sender of shorter ones needs 27 octets of padding.
+    With a key, packets without it have no answer.
     """
     from elephan.core import native
     from elephan.measure.target import in_brackets
@@ -160,11 +161,13 @@ def reflect(
         say(f"reflecting at {', '.join(reflector.addresses())}{' with a key' if key else ''}, until a signal")
         reflector.serve(wait_for_termination)
     counts = json.loads(reflector.counts())
+    short = " (TWAMP needs 27 octets of padding)" if counts["too_short"] and not key else ""
     if json_:
         emit(json.dumps({"addresses": reflector.addresses(), **counts}, indent=1))
     else:
         emit(
-            f"{counts['replies']} replies; not answered: {counts['too_short']} too short, {counts['wrong_hmac']} "
+            f"{counts['replies']} replies; not answered: {counts['too_short']} too short for a reply{short}, "
+            f"{counts['wrong_hmac']} "
             f"with a wrong HMAC, {counts['no_reply_wanted']} that asked for none, {counts['are_replies']} "
             "that are replies themselves"
         )

@@ -120,7 +120,7 @@ def test_a_key_is_needed_on_both_ends(elephan: Elephan, key_file: Path, tmp_path
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=10)
         assert process.returncode == 0
-        assert "20 replies; not answered: 2 too short, 2 with a wrong HMAC" in out
+        assert "20 replies; not answered: 2 too short for a reply, 2 with a wrong HMAC" in out
 
 
 @pytest.mark.parametrize(
@@ -253,3 +253,24 @@ def test_a_scenario_is_simulated_and_the_truth_stands_beside_the_estimate(elepha
 
 def test_each_estimator_of_the_core_has_a_command() -> None:
     assert {"stamp", *ESTIMATORS} == set(native.path_test_names())
+
+
+@pytest.mark.parametrize("octets", [14, 40, 41])
+def test_a_twamp_packet_is_answered_where_the_reply_fits_into_it(octets: int) -> None:
+    with reflecting() as (towards, process):
+        host, _, port = towards.rpartition(":")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.settimeout(0.5)
+            # RFC 5357, 4.1.2: number, timestamp, error estimate, padding.
+            sender.sendto(struct.pack(">IQH", 7, 1 << 63, 1).ljust(octets, b"\0"), (host, int(port)))
+            if octets < 41:
+                with pytest.raises(TimeoutError):
+                    sender.recv(100)
+            else:
+                # 4.2.1: the sender's number at octet 24.
+                reply = sender.recv(100)
+                assert len(reply) == 41 and struct.unpack_from(">I", reply, 24) == (7,)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=10)
+    told = "1 too short for a reply (TWAMP needs 27 octets of padding)" if octets < 41 else "0 too short for a reply, "
+    assert told in out
