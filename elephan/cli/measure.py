@@ -233,12 +233,21 @@ def _estimator(name: str) -> Callable[..., None]:
         if outcome["refused"] is not None:
             raise RunError(f"{name}: refused: {outcome['refused']}")
 
-    measure.__doc__ = f"Estimate by packet trains: {name}. Exit code 1 where the method refuses."
+    measure.__doc__ = f"{ESTIMATORS[name]} Exit code 1 where the method refuses."
     return measure
 
 
-# Not asked of the core, which the help would have to load.
-ESTIMATORS = ("capacity", "available", "queue", "policer", "loss", "hops", "mtu")
+# Not from the core, which the help would have to load.
+ESTIMATORS = {
+    "capacity": "Rate of the narrowest link, by packet trains.",
+    "available": "Rate that other traffic leaves, by packet trains.",
+    "queue": "Depth of the narrowest link's queue, by packet trains.",
+    "policer": "Rate and burst of a policer, by packet trains.",
+    "loss": "Loss of a steady stream, and the part that no full queue explains.",
+    "hops": "Routers of the path, and rate, delay and queue of the link to each.",
+    "mtu": "Path MTU, also where no router reports it (RFC 8899).",
+}
+"""Path tests with what each estimates."""
 for _name in ESTIMATORS:
     app.command(_name)(_estimator(_name))
 

@@ -31,15 +31,34 @@ def simulate_test(
 ) -> Simulated:
     """Run a path test beside the first run of a scenario, on the route of its first flow, from `start_s` on.
 
+    Without a flow it takes the route of the first background traffic, and the same nodes back.
+
     `test` has the keys of a train test: `{"test": "capacity", "packet_bytes": 1500}`. Raises `ScenarioError` for a
     scenario that cannot run, `InputError` for a wrong test or a run that ends before it.
     """
     spec = expand(load(scenario, overrides))[0].to_spec()
     # The test ends the run; flows that are done earlier do not.
     spec["stop_when_done"] = False
-    at = {"start_ns": round(start_s * 1e9)}
+    at = {"start_ns": round(start_s * 1e9), **_route(scenario, spec)}
     try:
         found = json.loads(control_process.simulate_path_test(json.dumps(spec), json.dumps(dict(test)), json.dumps(at)))
     except ValueError as wrong:
         raise InputError(f"{scenario}: {wrong}") from wrong
     return Simulated(found["outcome"], found["truth"])
+
+
+def _route(scenario: Path | str, spec: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Return the links of the test in a run without flows; empty with a flow, whose route it takes.
+
+    Raises `InputError` if no traffic has a route, or if it does not lead back.
+    """
+    if spec["flows"]:
+        return {}
+    links, route = spec["links"], next((traffic["route"] for traffic in spec["background"]), None)
+    if route is None:
+        raise InputError(f"{scenario}: a path test needs a route: that of a [[flow]] or of [[background]]")
+    between = {(link["from"], link["to"]): number for number, link in enumerate(links)}
+    back = [between.get((links[hop]["to"], links[hop]["from"])) for hop in reversed(route)]
+    if None in back:
+        raise InputError(f"{scenario}: no links lead back along the route of the background traffic: add a [[flow]]")
+    return {"route": list(route), "return_route": [hop for hop in back if hop is not None]}

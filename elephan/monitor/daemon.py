@@ -17,6 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from elephan import units
 from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.metrics_endpoint import Endpoint
@@ -97,7 +98,8 @@ class Daemon:
         self._open_paths()
         self._start_days()
         where = "" if self.endpoint is None else f"; metrics at http://{self._metrics_address()}/metrics"
-        self.say(f"monitor {self.spec.name}: {len(self.watches)} paths, store {self.place.location}{where}")
+        paths = units.pluralize(len(self.watches), "path")
+        self.say(f"monitor {self.spec.name}: {paths}, store {self.place.location}{where}")
         due_s = time.monotonic()
         while not self._ending:
             wait_s = max(0.0, due_s - time.monotonic())
@@ -248,7 +250,7 @@ class Daemon:
         self.schedule.replace(spec.paths, time.monotonic())
         self._put_paths("running")
         self._flush()
-        self.say(f"read {spec.file} again: {len(spec.paths)} paths")
+        self.say(f"read {spec.file} again: {units.pluralize(len(spec.paths), 'path')}")
 
     # A tick.
 

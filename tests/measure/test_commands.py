@@ -255,6 +255,17 @@ def test_each_estimator_of_the_core_has_a_command() -> None:
     assert {"stamp", *ESTIMATORS} == set(native.path_test_names())
 
 
+def test_a_test_beside_background_traffic_alone_takes_its_route(elephan: Elephan, tmp_path: Path) -> None:
+    text = '[run]\nduration = "5min"\n[path]\nbandwidth = "50Mbit/s"\nrtt = "20ms"\nqueue = "100 packets"\n'
+    (tmp_path / "shared.toml").write_text(text + '[[background]]\nrate = "20Mbit/s"\n')
+    done = elephan("measure", "available", tmp_path / "shared.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    # 50 Mbit/s less 20.
+    assert abs(quantities(found)["available_bps"]["value"] - 30e6) < 1.5e6
+    assert abs(found["truth"]["available_bps"] - 30e6) < 0.5e6
+
+
 @pytest.mark.parametrize("octets", [14, 40, 41])
 def test_a_twamp_packet_is_answered_where_the_reply_fits_into_it(octets: int) -> None:
     with reflecting() as (towards, process):

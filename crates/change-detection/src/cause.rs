@@ -297,6 +297,10 @@ pub fn likely_cause(evidence: &Evidence) -> Verdict {
     let mut holding = rules.into_iter().filter_map(|(cause, lines)| lines.map(|lines| (cause, lines)));
     match holding.next() {
         Some((cause, evidence)) => Verdict { cause, evidence, also: holding.map(|(cause, _)| cause).collect() },
-        None => Verdict { cause: Cause::Unknown, evidence: vec!["no rule decides".into()], also: Vec::new() },
+        None => Verdict {
+            cause: Cause::Unknown,
+            evidence: vec!["the measurements fit none of the known causes".into()],
+            also: Vec::new(),
+        },
     }
 }
