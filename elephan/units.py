@@ -67,6 +67,8 @@ def duration(value: float | None) -> str:
         return NOTHING
     if value == 0:
         return "0 s"
+    if abs(value) < 0.9995e-9:
+        return "< 1 ns"
     if value >= 3600:
         return f"{int(value // 3600)} h {int(value % 3600 // 60)} min"
     if value >= 120:

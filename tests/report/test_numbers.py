@@ -27,6 +27,8 @@ from elephan.report.statistics import estimate, holm, paired_p, student_tail, t_
         (units.duration, 0.067, "67.0 ms"),
         (units.duration, 0.0000123, "12.3 µs"),
         (units.duration, 12.34, "12.3 s"),
+        (units.duration, 9.83e-13, "< 1 ns"),
+        (units.duration, 1e-9, "1.00 ns"),
         (units.duration, 135, "2 min 15 s"),
         (units.duration, 7300, "2 h 1 min"),
         (units.share, 0.8123, "81.2 %"),
