@@ -22,7 +22,10 @@ PIPE_WIDTH = 200
 
 @cache
 def console() -> Console:
-    """Return the console for results; a terminal acts on no character that comes from a file or a record."""
+    """Return the console for results; a terminal acts on no character that comes from a file or a record.
+
+    A table that is too wide for it becomes a block of lines for each row.
+    """
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -31,6 +34,11 @@ def console() -> Console:
             reader_gone()
 
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            table = sys.modules.get("rich.table")
+            if table is not None and isinstance(renderable, table.Table):
+                from elephan.cli.blocks import fitted
+
+                renderable = fitted(renderable, self.width if options is None else options.max_width)
             for segment in super().render(renderable, options):
                 if segment.control or not has_control(segment.text):
                     yield segment

@@ -136,3 +136,28 @@ def test_no_output_at_all_is_no_failure(folder: Path) -> None:
         ["sh", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_no_width_loses_a_word_or_breaks_one(folder: Path, width: int) -> None:
+    sweep = '[sweep]\n"path.queue" = ["20 packets", "40 packets"]\n"flow.congestion_control" = ["reno", "cubic"]\n'
+    (folder / "sweep.toml").write_text(SCENARIO.replace("series = false", "") + sweep)
+    for words in (
+        ["run", "sweep.toml", "--no-report"],
+        ["results", "list"],
+        ["compare", "sweep.toml", "--cc", "reno,cubic,vegas", "--no-report", "--set", "sweep={}"],
+        ["disk", "list"],
+    ):
+        shown = []
+        for columns in (400, width):
+            environment = os.environ | {
+                "PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": str(columns), "PYTHONDONTWRITEBYTECODE": "1",
+            }  # fmt: skip
+            done = subprocess.run([sys.executable, "-c", PLAIN, *words], cwd=folder, env=environment, text=True,
+                                  capture_output=True, check=False)  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            shown.append(done.stdout)
+        wide, narrow = (set(text.replace("per row", "per column").split()) for text in shown)
+        # Bars are drawn by the width, and a long path is folded; reasons and titles of blocks have no head.
+        lost = {word for word in wide - narrow - {"why", "id"} if len(word) <= 20 and not set(word) & set("█▏▎▍▌▋▊▉")}
+        assert not lost and "…" not in shown[1], (words, lost, shown[1])

@@ -59,7 +59,7 @@ class Backups:
     def record(self, recorder: Recorder) -> None:
         """Run the job for each stage."""
         plan = json.loads((recorder.work / "plan.json").read_text())
-        command.load(places.ROOT)
+        command.load(places.ROOT, LIMIT_S)
         FILE.write_text(TEXT)
         for folder in (DESTINATION, places.STATE):
             folder.mkdir()

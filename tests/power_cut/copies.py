@@ -80,7 +80,7 @@ class Copies:
     def record(self, recorder: Recorder) -> None:
         """Copy each stage; a copy may be killed, and is run again."""
         plan = json.loads((recorder.work / "plan.json").read_text())
-        command.load(places.ROOT)
+        command.load(places.ROOT, LIMIT_S)
         for folder in (places.DISK / "dst", places.STATE):
             folder.mkdir()
         os.sync()

@@ -83,7 +83,7 @@ def main() -> int:
     places.mount("/dev/vda", places.SOURCES, "ro")
     places.run("dmsetup", "create", NAME, "--table", table(None))
     places.mount(DEVICE, places.DISK)
-    command.load(places.ROOT)
+    command.load(places.ROOT, LIMIT_S)
     for folder in (places.DISK / "dst", places.STATE):
         folder.mkdir()
     draw = random.Random(str(plan))

@@ -54,7 +54,7 @@ class ResultStore:
 
     def record(self, recorder: Recorder) -> None:
         """Run, and mark the end of each command."""
-        command.load(places.ROOT)
+        command.load(places.ROOT, LIMIT_S)
         recorder.mark("done 0")
         for number in range(1, COMMANDS + 1):
             result = command.start(run_words(places.ROOT, number), places.ROOT / "state").wait(LIMIT_S)

@@ -43,14 +43,14 @@ REMOTE_STATE = "ELEPHAN_MODEL_STATE"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def load(folder: Path) -> None:
+def load(folder: Path, limit_s: float = TIME_LIMIT_S) -> None:
     """Load the modules that a copy loads, so that a child begins with them: a user may not read where they are.
 
-    `folder`: for a copy that says which ones, in a child.
+    `folder`: for a copy that says which ones, in a child. `limit_s`: for that copy.
     """
     (folder / "loaded" / "source").mkdir(parents=True)
     line = [b"copy", os.fsencode(folder / "loaded" / "source"), os.fsencode(folder / "loaded" / "destination"), b"-q"]
-    load_modules(line, folder / "loaded")
+    load_modules(line, folder / "loaded", limit_s=limit_s)
     # Things that each command would make again, and how often it looks at its ends: none changes its result.
     build_digest()
     typer.main.get_command = functools.cache(typer.main.get_command)
@@ -64,10 +64,12 @@ def load(folder: Path) -> None:
     gc.freeze()
 
 
-def load_modules(line: list[bytes], folder: Path, user: int | None = None) -> None:
+def load_modules(
+    line: list[bytes], folder: Path, user: int | None = None, limit_s: float = TIME_LIMIT_S
+) -> None:
     """Load the modules that a command loads, which runs in a child."""
     names = folder / "modules"
-    result = start([line], folder, user, ended=lambda: names.write_text("\n".join(sys.modules))).wait()
+    result = start([line], folder, user, ended=lambda: names.write_text("\n".join(sys.modules))).wait(limit_s)
     if result.code != 0:
         raise RuntimeError(f"elephan copy: exit code {result.code}: {result.output}")
     for name in names.read_text().splitlines():
