@@ -47,7 +47,7 @@ QUANTITIES = {
         Quantity("throughput_bps", "throughput", "bit/s", units.rate),
         Quantity("queue_delay_s", "queue delay", "s", units.duration),
         Quantity("queue_bytes", "queue", "B", units.size),
-        Quantity("path_mtu_bytes", "path MTU", "B", lambda v: NOTHING if v is None else f"{v:.0f} B"),
+        Quantity("path_mtu_bytes", "path MTU", "B", units.exact_size),
         Quantity("hops", "hops", "", _whole),
         Quantity("ttl", "TTL", "", _whole),
         Quantity("policer_rate_bps", "policer's rate", "bit/s", units.rate),

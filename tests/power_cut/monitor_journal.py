@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import sqlite3
 import struct
 import subprocess
@@ -101,17 +100,13 @@ class MonitorJournal:
     def judge(self, work: Path, marks: list[str]) -> list[str]:
         """Old samples are there, each summary's as well, and the monitor can be asked."""
         limit_ns, count, summaries = map(int, marks[-1].split()[1:]) if marks else (0, 0, 0)
-        copy = places.ROOT / "judged"
-        shutil.rmtree(copy, ignore_errors=True)
-        copy.mkdir()
-        for file in places.DISK.glob("results.sqlite*"):
-            shutil.copy(file, copy)
+        database = places.database_copy(STORE)
         sent = samples(places.DISK)
         lines = []
         old = sum(sent_ns < limit_ns for sent_ns in sent)
         if old < count:
             lines.append(f"{old} samples older than {LOST_S} s, should be {count}")
-        there = minutes(copy / "results.sqlite") if (copy / "results.sqlite").exists() else {}
+        there = minutes(database) if database.exists() else {}
         if len(there) < summaries:
             lines.append(f"{len(there)} summaries of minutes, should be {summaries}")
         of_minute = Counter(sent_ns // 10**9 // 60 * 60 for sent_ns in sent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -24,6 +25,16 @@ def run(*words: object) -> None:
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, words))}: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def database_copy(database: Path) -> Path:
+    """Copy an SQLite database with its log, since a reader replays the log; return the copy, which may be absent."""
+    folder = ROOT / "database"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for file in database.parent.glob(f"{database.name}*"):
+        shutil.copy(file, folder)
+    return folder / database.name
 
 
 def make_image(image: Path, kind: str, size_mb: int) -> None:

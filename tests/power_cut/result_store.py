@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,14 +65,9 @@ class ResultStore:
         """Runs of commands that have ended are there with their series, and the store takes further ones."""
         count = int(marks[-1].split()[1]) * RUNS if marks else 0
         lines = []
-        # A reader replays the log of SQLite, so it gets files of its own.
-        copy = places.ROOT / "judged"
-        shutil.rmtree(copy, ignore_errors=True)
-        copy.mkdir()
-        for file in places.DISK.glob("results.sqlite*"):
-            shutil.copy(file, copy)
-        if count or (copy / "results.sqlite").exists():
-            lines += stored(copy / "results.sqlite", count)
+        database = places.database_copy(STORE)
+        if count or database.exists():
+            lines += stored(database, count)
         if lines:
             return lines
         state = places.ROOT / "state"
