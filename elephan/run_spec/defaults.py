@@ -34,6 +34,7 @@ TRANSPORT: Final[TransportSpec] = {
     "send_buffer_bytes": None,
     "slow_start_after_idle": True,
     "timestamps": True,
+    "tso_autosizing": True,
     "undo": True,
     "window_bound": True,
     "window_bytes": 1073741824,

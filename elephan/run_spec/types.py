@@ -1115,6 +1115,11 @@ class TransportSpec(TypedDict):
     """Restart after idle."""
     timestamps: bool
     """Negotiate timestamps."""
+    tso_autosizing: bool
+    """
+    Send in bursts of a millisecond of the pacing rate, with "rack". Specifications that are older than this key
+    mean false.
+    """
     udt: NotRequired[UdtSpec]
     """
     UDT in place of TCP: of the keys above, `mtu_bytes`, `window_bytes` and `send_buffer_bytes` hold for it;

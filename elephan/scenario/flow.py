@@ -190,6 +190,10 @@ class FlowSettings(Table):
     """RFC 3168."""
     pacing: bool = setting(TRANSPORT["pacing"], examples=[True])
     """Pace even if the congestion control does not ask."""
+    tso_autosizing: bool = setting(TRANSPORT["tso_autosizing"], examples=[False])
+    """With "rack": send in bursts, of a millisecond at the pacing rate, 2 segments to 64 KiB (Linux since 3.12,
+    tcp_tso_autosize, tcp_tso_should_defer). Off: each segment as soon as there is room for it, as without segmentation
+    offload."""
     slow_start_after_idle: bool = setting(TRANSPORT["slow_start_after_idle"], examples=[False])
     """Initial window after idle (RFC 5681, 4.1)."""
     rto_min: PositiveSpan = setting(span_text(TRANSPORT["rto_min_ns"]), examples=["1s"])

@@ -157,7 +157,7 @@ def kernel_bell(table: dict[str, Any], congestion: str, parameters: dict[str, in
         parameters=parameters,
         loss_e12=round(loss * 1e12),
         seed=seed,
-        transport={"sack_compression": True},
+        transport={"sack_compression": True, "tso_autosizing": True},
     )
 
 
@@ -190,7 +190,7 @@ def price_cases(reference: dict[str, Any]) -> Iterator[PriceCase]:
                 dataclasses.replace(
                     kernel_bell(table, congestion, parameters, 0, seed),
                     jitter_ns=jitter_us * NS_PER_US,
-                    transport={"sack_compression": compression},
+                    transport={"sack_compression": compression, "tso_autosizing": True},
                 )
                 for seed in range(1, price["seeds"] + 1 if jitter_us else 2)
             )

@@ -64,9 +64,14 @@ class Dumbbell:
         return self.product_packets if self.queue_packets is None else self.queue_packets
 
 
-TRANSPORT: dict[str, Any] = {**defaults.TRANSPORT, "mtu_bytes": PACKET_BYTES, "sack_compression": False}
-"""An endpoint's defaults, which are Linux's; but an ACK for each segment that is out of order, as the receivers of ns-2
-and ns-3 send it."""
+TRANSPORT: dict[str, Any] = {
+    **defaults.TRANSPORT,
+    "mtu_bytes": PACKET_BYTES,
+    "sack_compression": False,
+    "tso_autosizing": False,
+}
+"""An endpoint's defaults, which are Linux's; but an ACK for each segment that is out of order, and each segment alone,
+as ns-2 and ns-3 have it."""
 
 SESSION: dict[str, Any] = {
     "kind": "iscsi",

@@ -60,6 +60,11 @@ pub struct TransportSpec {
     pub ecn: bool,
     /// Pace always.
     pub pacing: bool,
+    /// Send in bursts of a millisecond of the pacing rate, with "rack". Specifications that are older than this key
+    /// mean false.
+    #[serde(default)]
+    #[schemars(extend("default" = true))]
+    pub tso_autosizing: bool,
     /// Restart after idle.
     pub slow_start_after_idle: bool,
     /// ns.
@@ -284,6 +289,7 @@ impl Default for TransportSpec {
             quickack_segments,
             ecn,
             pacing,
+            tso_autosizing,
             slow_start_after_idle,
             rto_min,
             rto_max,
@@ -320,6 +326,7 @@ impl Default for TransportSpec {
             quickack_segments,
             ecn,
             pacing,
+            tso_autosizing,
             slow_start_after_idle,
             rto_min_ns: rto_min.0,
             rto_max_ns: rto_max.0,

@@ -96,6 +96,9 @@ pub struct Config {
     pub ecn: bool,
     /// Pace even when the algorithm does not ask for it (sch_fq style, Linux pacing ratios 200 % and 120 %).
     pub pacing: bool,
+    /// Send bursts of a millisecond of the pacing rate, up to 64 KiB, with RACK (Linux tcp_tso_autosize since 3.12, and
+    /// tcp_tso_should_defer); off = each segment as soon as the window has room for it.
+    pub tso_autosizing: bool,
     /// Restart from the initial window after idle (net.ipv4.tcp_slow_start_after_idle = 1).
     pub slow_start_after_idle: bool,
     /// Lower bound of the RTO; Linux TCP_RTO_MIN = 200 ms (RFC 6298 says 1 s).
@@ -143,6 +146,7 @@ impl Default for Config {
             quickack_segments: 16,
             ecn: false,
             pacing: false,
+            tso_autosizing: true,
             slow_start_after_idle: true,
             rto_min: Span::from_millis(200),
             rto_max: Span::from_secs(120),

@@ -56,6 +56,17 @@ pub const PACING_FREE_SEGMENTS: u64 = 10;
 pub const PACING_SS_PERCENT: u64 = 200;
 /// Pacing otherwise, percent of cwnd / srtt (net.ipv4.tcp_pacing_ca_ratio).
 pub const PACING_CA_PERCENT: u64 = 120;
+/// Longest packet that a sender hands to the device, bytes: 64 KiB less room for headers (Linux sk_dst_gso_max_size:
+/// GSO_LEGACY_MAX_SIZE - (MAX_TCP_HEADER + 1)).
+pub const GSO_MAX_BYTES: u32 = 65_536 - 321;
+/// Pacing rate to the longest burst: the bytes of 1/1024 s (Linux sk_pacing_shift).
+pub const PACING_SHIFT: u32 = 10;
+/// Least RTT, us, to the power of two by which the longest packet is divided (net.ipv4.tcp_tso_rtt_log).
+pub const TSO_RTT_SHIFT: u32 = 9;
+/// Least segments of a burst (net.ipv4.tcp_min_tso_segs).
+pub const MIN_TSO_SEGMENTS: u32 = 2;
+/// Share of the window that is worth a burst of its own (net.ipv4.tcp_tso_win_divisor).
+pub const TSO_WIN_DIVISOR: u64 = 3;
 /// Segments that may go out beyond the window on duplicate ACKs (RFC 3042, 2).
 pub const LIMITED_TRANSMIT_SEGMENTS: u32 = 2;
 /// First receive window when it is tuned as data comes (half of net.ipv4.tcp_rmem\[1\], 128 KiB).

@@ -9,4 +9,5 @@ mod ns2;
 mod properties;
 mod recovery;
 mod runs;
+mod segmentation;
 mod window;

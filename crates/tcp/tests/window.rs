@@ -193,7 +193,13 @@ fn autotuning_opens_the_window_as_the_application_reads() {
 
 #[test]
 fn pacing_spreads_the_window_over_the_round_trip() {
-    let cfg = Config { pacing: true, initial_cwnd: 100, initial_ssthresh: Some(100), ..Config::default() };
+    let cfg = Config {
+        pacing: true,
+        tso_autosizing: false,
+        initial_cwnd: 100,
+        initial_ssthresh: Some(100),
+        ..Config::default()
+    };
     let mut pair = Pair::new(cfg).connect();
     pair.write(3_000 * MSS);
     pair.run(at_ms(1_500));

@@ -249,6 +249,8 @@ def _switches(transport: TransportSpec, _: Machine) -> None:
         "limited_transmit": transport["limited_transmit"],
         "fast_retransmit": transport["fast_retransmit"],
         "undo": transport["undo"],
+        # A specification without it is older than the key.
+        "tso_autosizing": transport.get("tso_autosizing", True),
     }
     for key, on in switches.items():
         if not on:

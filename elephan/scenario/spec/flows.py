@@ -262,6 +262,7 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
         "quickack_segments": flow.quickack_segments,
         "ecn": flow.ecn,
         "pacing": flow.pacing,
+        "tso_autosizing": flow.tso_autosizing,
         "slow_start_after_idle": flow.slow_start_after_idle,
         "rto_min_ns": flow.rto_min,
         "rto_max_ns": flow.rto_max,

@@ -11,7 +11,7 @@ from typing import Any
 from evaluation.fidelity.cases import BPS_PER_MBPS, NS_PER_MS
 from evaluation.performance.dumbbell import Dumbbell, run_spec
 
-LIKE_LINUX = {"sack_compression": True}
+LIKE_LINUX = {"sack_compression": True, "tso_autosizing": True}
 """Settings of Linux's defaults that the dumbbell's flows lack."""
 
 
@@ -88,5 +88,13 @@ def simulated(
 
 
 def key_of(spec: dict[str, Any]) -> str:
-    """Return the name under which a run is kept: a digest of its specification, seed and all."""
+    """Return the name under which a run is kept: a digest of its specification, seed and all.
+
+    But for `tso_autosizing`: the kernel always does it, also in runs from before that key.
+    """
+    flows = [
+        flow | {"transport": {key: value for key, value in flow["transport"].items() if key != "tso_autosizing"}}
+        for flow in spec["flows"]
+    ]
+    spec = spec | {"flows": flows}
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]

@@ -93,11 +93,33 @@ impl Endpoint {
             debug_assert!(a.at.0 >= self.now.max(last.at), "time goes back");
             let Some((room, popped)) = self.take_ack::<LINUX>(&a) else { break };
             taken += 1;
+            self.bursts.end_deferral();
             last = Last { at: a.at.0, ts_val: a.ts_val, ts_ecr: a.ts_ecr, tx_ns: popped.last_tx_ns, end: popped.end };
             let mut segments = room;
             if self.nxt + u64::from(room) * mss > a.ack + self.snd_wnd.min(self.write_seq - 1 - a.ack) {
                 self.settle::<LINUX>(&last);
                 segments = self.segments_of_window();
+            }
+            seg.seq = self.nxt;
+            if self.timestamps {
+                seg.ts_val = Self::timestamp_at(a.at.0);
+                seg.ts_ecr = a.ts_val;
+            }
+            if self.bursts.max_bytes > 0 && segments > 0 {
+                let bursts = self.bursts_of_ack(a.at.0, (room, segments), |segments| {
+                    output.send(a.at, &seg, segments);
+                    seg.seq += u64::from(segments) * mss;
+                });
+                match bursts {
+                    Some((0, limited)) => self.defer_after_ack(a.at.0, limited),
+                    Some((sent, limited)) => {
+                        self.append_train::<LINUX>(a.at.0, sent, limited, popped.next_tx_ns);
+                    }
+                    None => segments = 0,
+                }
+                if bursts.is_some() {
+                    continue;
+                }
             }
             if segments == 0 {
                 self.settle::<LINUX>(&last);
@@ -108,11 +130,6 @@ impl Endpoint {
                     return taken;
                 }
                 continue;
-            }
-            seg.seq = self.nxt;
-            if self.timestamps {
-                seg.ts_val = Self::timestamp_at(a.at.0);
-                seg.ts_ecr = a.ts_val;
             }
             self.append_train::<LINUX>(a.at.0, segments, segments == room, popped.next_tx_ns);
             output.send(a.at, &seg, segments);
@@ -205,6 +222,28 @@ impl Endpoint {
         self.timers.arm_xmit(Pending::LossProbe, deadline);
     }
 
+    /// Leaves new data to a later ACK: what `end_burst` and the ACK do then.
+    #[inline]
+    fn defer_after_ack(&mut self, now: u64, limited: bool) {
+        if limited {
+            self.note_limited_window(now);
+        }
+        let deadline = now + self.wait_after_ack();
+        self.timers.arm_xmit(Pending::LossProbe, deadline);
+    }
+
+    /// The congestion window is the limit (see `cwnd_validate`).
+    #[inline(always)]
+    fn note_limited_window(&mut self, now: u64) {
+        let nxt = self.nxt;
+        let s = self.cc.sock_mut();
+        s.is_cwnd_limited = 1;
+        s.max_packets_out = s.packets_out;
+        self.cwnd_usage_seq = nxt;
+        self.cwnd_used = 0;
+        self.cwnd_stamp_ns = now;
+    }
+
     #[inline]
     fn wait_after_ack(&self) -> u64 {
         let (rto, wait) = (self.rtt.rto_ns(), self.probe_wait());
@@ -254,12 +293,7 @@ impl Endpoint {
         self.stats.data_segments_sent += u64::from(segments);
         self.stats.segments_sent += u64::from(segments);
         if limited {
-            let s = self.cc.sock_mut();
-            s.is_cwnd_limited = 1;
-            s.max_packets_out = s.packets_out;
-            self.cwnd_usage_seq = nxt;
-            self.cwnd_used = 0;
-            self.cwnd_stamp_ns = now;
+            self.note_limited_window(now);
         } else {
             self.cwnd_validate(false);
         }

@@ -143,6 +143,7 @@ impl Endpoint {
         let cwnd = if self.syn_retries > 1 { 1 } else { self.cfg.initial_cwnd.max(1) };
         let ssthresh = self.cfg.initial_ssthresh.unwrap_or(INFINITE_SSTHRESH);
         let clamp = self.cfg.cwnd_clamp.unwrap_or(u32::MAX).max(1);
+        let longest_packet = self.bursts.max_bytes;
         let s = self.sock();
         s.mss_cache = mss;
         s.snd_una = 1;
@@ -154,6 +155,7 @@ impl Endpoint {
         s.snd_cwnd = cwnd.min(clamp);
         s.snd_ssthresh = ssthresh;
         s.snd_cwnd_clamp = clamp;
+        s.gso_max_bytes = longest_packet;
         self.cwnd_stamp_ns = self.now;
         self.cc.init();
         self.check_app_limited();

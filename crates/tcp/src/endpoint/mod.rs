@@ -4,6 +4,7 @@ mod ack;
 mod ack_run;
 pub(crate) mod ack_state;
 mod arrival;
+mod burst_state;
 mod ca_state;
 mod data_run;
 mod fast_path;
@@ -18,6 +19,7 @@ mod path_change_state;
 mod rate;
 mod receive;
 mod receiver;
+mod segmentation;
 #[cfg(test)]
 mod tests;
 mod timer_run;
@@ -38,6 +40,7 @@ use crate::scoreboard::{LostQueue, Ring};
 use crate::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 use crate::stats::Stats;
 pub use arrival::{Arrival, Output};
+use burst_state::Bursts;
 use congestion::{CaState, CcSock, Controller};
 pub use path_change_state::CwndReduction;
 use path_change_state::PathChangeHint;
@@ -169,6 +172,7 @@ pub struct Endpoint {
     pub(crate) burst: bool,
     /// The window grows as in ns-2: once for each ACK, or used or not.
     pub(crate) old_growth: bool,
+    pub(crate) bursts: Bursts,
     /// Window for which the pacing rate was computed last.
     pub(crate) paced_cwnd: u32,
     pub(crate) cwnd_used: u32,
@@ -247,6 +251,7 @@ impl Endpoint {
             reordering: cfg.reordering,
             timestamps: cfg.timestamps,
             paced: cfg.pacing,
+            bursts: Bursts::new(&cfg),
             fast_retransmit: cfg.fast_retransmit,
             phase: if client { Phase::Closed } else { Phase::Listen },
             client,
@@ -332,6 +337,7 @@ impl Endpoint {
     /// Hands over `bytes` of data; returns how many fit the send buffer. Before the handshake ends they wait.
     pub fn write(&mut self, now: Time, bytes: u64) -> u64 {
         self.set_now(now);
+        self.bursts.end_deferral();
         if self.fin_queued {
             return 0;
         }
@@ -348,6 +354,7 @@ impl Endpoint {
     /// Discards written bytes that were never sent; returns how many. For an application that stops early.
     pub fn discard_unsent(&mut self, now: Time) -> u64 {
         self.set_now(now);
+        self.bursts.end_deferral();
         let kept = self.nxt.max(1).min(self.write_seq);
         let dropped = self.write_seq - kept;
         self.write_seq = kept;
@@ -357,6 +364,7 @@ impl Endpoint {
     /// Sends a FIN after all that has been written.
     pub fn close(&mut self, now: Time) {
         self.set_now(now);
+        self.bursts.end_deferral();
         if matches!(self.phase, Phase::Listen) {
             self.phase = Phase::Closed;
         } else {
@@ -387,6 +395,7 @@ impl Endpoint {
     #[inline]
     pub fn handle_segment(&mut self, now: Time, seg: &Segment) {
         self.set_now(now);
+        self.bursts.end_deferral();
         match self.phase {
             Phase::Open => self.segment_open(seg),
             _ => self.segment_handshake(seg),

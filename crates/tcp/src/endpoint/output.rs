@@ -49,13 +49,14 @@ impl Endpoint {
 
     /// Returns whether nothing but pacing decides on what goes next, and lets nothing go now.
     #[inline]
-    fn must_wait_for_pace(&self) -> bool {
+    pub(super) fn must_wait_for_pace(&self) -> bool {
         #[cfg(test)]
         if self.slow_path_only {
             return false;
         }
         self.pace_next_ns > self.now
             && self.is_pacing()
+            && !self.is_burst_open()
             && self.nxt < self.write_seq
             && self.rexmit != Rexmit::New
             && !(self.tlp_probe | self.probe_pending | self.rx.ack_now)
@@ -201,7 +202,7 @@ impl Endpoint {
         if unsent == 0 && !fin {
             return None;
         }
-        if !self.pacing_allows() {
+        if !self.pacing_allows(self.nxt) {
             return None;
         }
         let s = self.cc.sock();
@@ -222,7 +223,7 @@ impl Endpoint {
             return None;
         }
         let end = self.nxt + u64::from(len) + u64::from(fin);
-        if end - u64::from(fin) > self.wnd_end {
+        if end - u64::from(fin) > self.wnd_end || !(probe || len == 0 || self.may_go_on()) {
             return None;
         }
         Some((len, fin))
@@ -281,7 +282,7 @@ impl Endpoint {
         };
         let rate = self.rate_sent(&mut entry);
         self.nxt = entry.end();
-        let nxt = self.nxt as u32;
+        let (nxt_byte, nxt) = (self.nxt, self.nxt as u32);
         let reducing = self.in_cwnd_reduction();
         let s = self.cc.sock_mut();
         let first = s.packets_out == 0;
@@ -296,7 +297,8 @@ impl Endpoint {
         }
         self.burst = true;
         self.stats.data_segments_sent += 1;
-        self.pacing_sent(len);
+        self.burst_sent(self.now, seq, nxt_byte, 1);
+        self.pacing_sent(len, 1);
         self.write_header(seg, seq, len, bits);
     }
 
@@ -334,7 +336,11 @@ impl Endpoint {
     /// The entry of the lost segment that may go now, which stays the next in `lost`.
     fn lost_segment(&mut self) -> Option<u64> {
         let s = self.cc.sock();
-        if s.lost_out == 0 || (s.in_flight() >= s.snd_cwnd && self.forced == 0) || !self.pacing_allows() {
+        if s.lost_out == 0 || (s.in_flight() >= s.snd_cwnd && self.forced == 0) {
+            return None;
+        }
+        // Within a burst it depends on the segment.
+        if !self.is_burst_open() && !self.pacing_allows(self.una) {
             return None;
         }
         loop {
@@ -346,9 +352,9 @@ impl Endpoint {
                 self.lost.pop();
                 continue;
             }
-            let entry = self.ring.get(index);
-            let beyond = entry.seq >= self.wnd_end && entry.seq > self.una;
-            return if beyond { None } else { Some(index) };
+            let seq = self.ring.get(index).seq;
+            let beyond = seq >= self.wnd_end && seq > self.una;
+            return if beyond || !self.pacing_allows(seq) { None } else { Some(index) };
         }
     }
 
@@ -384,7 +390,8 @@ impl Endpoint {
         self.stats.data_segments_sent += 1;
         self.stats.retransmitted_segments += 1;
         self.stats.retransmitted_bytes += u64::from(len);
-        self.pacing_sent(len);
+        self.burst_sent_again(&entry);
+        self.pacing_sent(len, 1);
         self.write_header(seg, entry.seq, len, if fin { flags::FIN } else { 0 });
     }
 
@@ -428,7 +435,7 @@ impl Endpoint {
     #[inline]
     pub(super) fn end_burst(&mut self) {
         let s = self.cc.sock();
-        let limited = s.in_flight() >= s.snd_cwnd;
+        let limited = s.in_flight() >= s.snd_cwnd || self.bursts.is_cwnd_limited();
         if self.burst || limited {
             self.cwnd_validate(limited);
         }

@@ -15,9 +15,10 @@ impl Endpoint {
         let mut seg = Segment::default();
         let (mut at, mut calls) = (now, 0);
         loop {
-            if self.may_send_paced(at.0) {
-                self.send_paced(at, &mut seg);
-                output.send(at, &seg, 1);
+            let segments = if self.may_send_paced(at.0) { self.paced_burst(at) } else { 0 };
+            if segments > 0 {
+                self.send_paced(at, &mut seg, segments);
+                output.send(at, &seg, segments);
             } else {
                 self.handle_timeout(at);
                 self.transmit_all(at, &mut seg, &mut output);
@@ -79,9 +80,27 @@ impl Endpoint {
             && self.rx.owes_nothing()
     }
 
+    /// Length of the burst that goes at `at`: full segments, without the last that was written; 0 where there is more
+    /// to look at.
+    #[inline]
+    fn paced_burst(&mut self, at: Time) -> u32 {
+        if self.bursts.max_bytes == 0 {
+            return 1;
+        }
+        self.set_now(at);
+        self.bursts.end_deferral();
+        let segments = self.burst_room();
+        let end = self.nxt + u64::from(segments) * u64::from(self.mss);
+        if end < self.write_seq && end <= self.wnd_end {
+            segments
+        } else {
+            0
+        }
+    }
+
     /// Does what `run_timers`, `transmit_new` and `end_burst` do then, without a search for a further segment.
     #[inline]
-    fn send_paced(&mut self, at: Time, seg: &mut Segment) {
+    fn send_paced(&mut self, at: Time, seg: &mut Segment, segments: u32) {
         self.set_now(at);
         // The timer of pacing has fired.
         self.timers.pace = NEVER;
@@ -89,21 +108,24 @@ impl Endpoint {
         let (seq, len, now_us) = (self.nxt, self.mss, self.now_us);
         let mut entry = Entry { seq, tx_ns: at.0, len: len as u16, ..Entry::default() };
         let rate = self.rate_sent(&mut entry);
-        self.nxt = seq + u64::from(len);
+        self.nxt = seq + u64::from(segments) * u64::from(len);
+        self.burst_sent(at.0, seq, self.nxt, segments);
         let nxt = self.nxt as u32;
         let s = self.cc.sock_mut();
         s.lsndtime_us = now_us;
         s.snd_nxt = nxt;
-        s.packets_out += 1;
+        s.packets_out += segments;
         let limited = s.in_flight() >= s.snd_cwnd;
         let gap = u64::from(len) * 1_000_000_000 / s.pacing_rate;
-        self.pace_next_ns = at.0 + gap;
+        self.pace_next_ns = at.0 + u64::from(segments) * gap;
+        self.bursts.late_ns = 0;
         s.next_send_us = self.pace_next_ns / NS_PER_US;
-        self.ring.push(entry, rate, 1);
+        self.ring.push(entry, rate, segments);
         if self.in_cwnd_reduction() {
-            self.prr_out += 1;
+            self.prr_out += segments;
         }
-        self.stats.data_segments_sent += 1;
+        self.stats.data_segments_sent += u64::from(segments);
+        self.stats.segments_sent += u64::from(segments - 1);
         self.write_header(seg, seq, len, 0);
         self.cwnd_validate(limited);
         self.burst = false;

@@ -23,10 +23,12 @@ impl Endpoint {
         if now >= self.timers.pace {
             // poll_transmit goes on by itself.
             self.timers.pace = NEVER;
+            self.bursts.end_deferral();
         }
         if now >= self.timers.xmit {
             let pending = self.timers.pending;
             self.timers.stop_xmit();
+            self.bursts.end_deferral();
             match pending {
                 Pending::None => {}
                 Pending::Retrans => self.retransmission_timeout(),

@@ -17,7 +17,7 @@ impl Endpoint {
     /// Something is in flight, so that none of them starts a flight. The last bytes written are left to `output`: the
     /// segment with them may be shorter, is pushed, and may carry the FIN.
     #[inline]
-    pub(super) fn train_room(&self) -> u32 {
+    pub(super) fn train_room(&mut self) -> u32 {
         #[cfg(test)]
         if self.slow_path_only {
             return 0;
@@ -30,18 +30,26 @@ impl Endpoint {
             && in_flight > 0
             && in_flight < s.snd_cwnd
             && !(self.tlp_probe | self.probe_pending)
-            && !self.rx.has_sacks()
-            && !self.is_pacing();
-        if !alike {
+            && !self.rx.has_sacks();
+        if !alike || !self.pacing_allows(self.nxt) {
             return 0;
         }
-        let room = s.snd_cwnd - in_flight;
+        let room = self.cc.sock().snd_cwnd - in_flight;
         let bytes = self.wnd_end.min(self.write_seq - 1).saturating_sub(self.nxt);
-        if u64::from(room) * u64::from(self.mss) <= bytes {
+        let room = if u64::from(room) * u64::from(self.mss) <= bytes {
             room
         } else {
             // Fewer than `room`, hence in 32 bits.
             (bytes / u64::from(self.mss)) as u32
+        };
+        if room == 0 || self.bursts.max_bytes > 0 {
+            return if room == 0 { 0 } else { room.min(self.burst_room()) };
+        }
+        // Pacing spaces segments that go alone.
+        if self.is_pacing() {
+            1
+        } else {
+            room
         }
     }
 
@@ -76,18 +84,25 @@ impl Endpoint {
         s.snd_nxt = nxt;
         s.packets_out += segments;
         let full = s.in_flight() >= s.snd_cwnd;
+        self.burst_sent(self.now, seq, self.nxt, segments);
         if self.in_cwnd_reduction() {
             self.prr_out += segments;
         }
         self.stats.data_segments_sent += u64::from(segments);
         self.stats.segments_sent += u64::from(segments - 1);
+        self.pacing_sent(len, segments);
         self.write_header(seg, seq, len, 0);
         // The next one would end beyond the peer's window.
-        let is_last = !asks_again && (full || self.wnd_end < self.write_seq.min(self.nxt + u64::from(len)));
+        let window_ends = full || self.wnd_end < self.write_seq.min(self.nxt + u64::from(len));
+        let waits = !asks_again && self.must_wait_for_pace();
+        if waits {
+            self.timers.arm_pace(self.pace_next_ns);
+        }
+        let is_last = waits || (!asks_again && (window_ends || !self.may_go_on()));
         self.burst = !is_last;
         if is_last {
             // Nothing more goes, not even an acknowledgment, which these segments carry: as `end_burst`.
-            self.cwnd_validate(full);
+            self.cwnd_validate(full || self.bursts.is_cwnd_limited());
             self.rearm_after_burst();
         } else if self.timers.pending == Pending::LossProbe {
             self.rearm_rto();

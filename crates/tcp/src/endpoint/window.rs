@@ -106,31 +106,34 @@ impl Endpoint {
         self.paced || self.cc.sock().pacing_status != 0
     }
 
-    /// Returns whether pacing allows a segment now; arms the timer when not.
+    /// Returns whether pacing allows the segment at `seq` now; arms the timer when not.
     #[inline]
-    pub(super) fn pacing_allows(&mut self) -> bool {
-        if self.pace_next_ns <= self.now || !self.is_pacing() {
+    pub(super) fn pacing_allows(&mut self, seq: u64) -> bool {
+        if self.pace_next_ns <= self.now || !self.is_pacing() || self.is_in_burst(seq) {
             return true;
         }
         self.timers.arm_pace(self.pace_next_ns);
         false
     }
 
-    /// Time at which the next segment may go (Linux tcp_update_skb_after_send).
+    /// `segments` of `payload` bytes each have gone: when the next burst may go (Linux tcp_update_skb_after_send).
     #[inline]
-    pub(super) fn pacing_sent(&mut self, payload: u32) {
+    pub(super) fn pacing_sent(&mut self, payload: u32, segments: u32) {
         if !self.is_pacing() || self.stats.data_segments_sent < PACING_FREE_SEGMENTS {
             return;
         }
+        let paced = (self.stats.data_segments_sent + 1 - PACING_FREE_SEGMENTS).min(u64::from(segments));
         let rate = self.cc.sock().pacing_rate;
         if rate == u64::MAX || rate == 0 {
             return;
         }
-        let mut gap = u64::from(payload) * 1_000_000_000 / rate;
-        // Lateness of the timer or of the application is made up for, by half a gap at most.
-        let late = self.now.saturating_sub(self.pace_next_ns);
-        gap -= late.min(gap / 2);
-        self.pace_next_ns = self.now + gap;
+        if self.pace_next_ns <= self.now {
+            // The first of a burst.
+            self.bursts.late_ns = self.now - self.pace_next_ns;
+        }
+        let gap = u64::from(payload) * 1_000_000_000 / rate;
+        let made_up = self.bursts.make_up(paced * (gap / 2));
+        self.pace_next_ns = self.pace_next_ns.max(self.now) + paced * gap - made_up;
         self.sock().next_send_us = self.pace_next_ns / NS_PER_US;
     }
 }
