@@ -81,6 +81,15 @@ WRONG_ONCE = {
         ["file", "dst/c/a/x", 5, 10, ""],
         ["copy", {"sources": ["src/"], "destination": "dst"}, {}],
     ],
+    "a folder on another mount, of which a link has the name, is left by a mirror": [
+        ["create", "src/d", "folder", 1],
+        ["create", "src/d/a", "folder", 2],
+        ["create", "dst/d", "folder", 3],
+        ["mount", "dst/d", "bind"],
+        ["copy", {"sources": ["src/"], "destination": "dst"}, {}],
+        ["type", "src/d/a", "symlink", 4],
+        ["copy", {"sources": ["src/"], "destination": "dst", "switches": ["mirror"]}, {}],
+    ],
 }
 
 

@@ -102,6 +102,9 @@ class _Copy:
                 continue
             there = out.tree.get(path)
             if there is not None and there.kind == "folder" and source.kind != "folder":
+                if self._is_elsewhere(path):
+                    out.faults.add(path)
+                    continue
                 if children(out.tree, path):
                     if not self.request.on("mirror") or self._is_source_link(path) or self._protected_below(path):
                         out.faults.add(path)
@@ -153,6 +156,12 @@ class _Copy:
             for path in self._links_to(may_stay):
                 out.choices[path] = [self.before.get(path), out.tree.get(path)]
         return out
+
+    def _is_elsewhere(self, path: bytes) -> bool:
+        """Return True if a folder at a path is one that --mirror would remove, on another mount than the destination's.
+        """
+        is_removal = self.request.on("mirror") and not self._is_source_link(path)
+        return is_removal and self._mount_of(parent(path)) != self._mount_of(self.top)
 
     def _is_source_link(self, path: bytes) -> bool:
         """Return True for a symbolic link that is a source itself: no folder with something in it gives way to it."""
