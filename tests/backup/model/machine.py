@@ -420,6 +420,8 @@ class Machine:
             raise Failed(f"exit code {found.code}: {found.output}")
         if found.code == 1 and ("may_be_empty" in found.output or "max-removals" in found.output
                                 or "max_removals" in found.output):  # fmt: skip
+            # Nothing was removed, and the rest may have been copied.
+            self.copied = walk(self.destination) if self.copied is not None else None
             return
         real = walk(self.destination)
         before = self.copied or {}
