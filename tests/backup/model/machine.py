@@ -342,8 +342,9 @@ class Machine:
             self._judge_version(name, found, tree, hidden, busy)
         self.source.states = [tree]
         self.since_s = None
-        self.gone.clear()
         self._compare_versions(new)
+        # Versions that this run has removed are none that the next one can carry entries over from.
+        self.gone.clear()
         self._judge_rule(found)
         status = self.call("status", "--json")
         told = json.loads(status.output.splitlines()[-1])[0]
