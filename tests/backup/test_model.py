@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,3 +24,26 @@ def test_versions_and_restores_are_those_of_the_model() -> None:
     done = subprocess.run(words, cwd=ROOT, env=quick(), capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 failed" in done.stdout and "killed" in done.stdout
+
+
+IN_PLACE = [
+    *(["folder", path.hex()] for path in (b"d", b"d/e")),
+    *(["write", path.hex(), number, 5000] for number, path in enumerate((b"a", b"b", b"c", b"d/a", b"d/b", b"d/e/c"))),
+    ["run"],
+    ["write", b"d/c".hex(), 9, 300_001],
+    ["run"],
+]
+"""A source with two versions."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the model mounts file systems")
+@pytest.mark.skipif(tracer.missing() is not None, reason=str(tracer.missing()))
+@pytest.mark.parametrize(("source", "exclude"), [("data", ["data/a", "/*/d/b"]), ("data/", ["/a", "d/b"])])
+def test_restores_over_damaged_entries_are_those_of_the_model(source: str, exclude: list[str], tmp_path: Path) -> None:
+    """Damaged files keep size and time; entries that the job leaves out stay where others are removed."""
+    restores = [["restore", number, {"place": "own", "exact": number > 0, "seed": number}] for number in range(4)]
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps({"job": ["incremental", None, source, exclude], "steps": [*IN_PLACE, *restores]}))
+    words = [sys.executable, "-m", "tests.backup.model", "--steps", str(file)]
+    done = subprocess.run(words, cwd=ROOT, env=quick(), capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -13,8 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.backup.model.restores import How, Restored, fill
 from tests.backup.model.rights import denied
-from tests.backup.model.world import NAMES, Source, Tree, differences, faults_expected, is_below, unreadable, walk
+from tests.backup.model.world import (
+    NAMES,
+    Exclusion,
+    Source,
+    Tree,
+    differences,
+    faults_expected,
+    is_below,
+    unreadable,
+    walk,
+)
 from tests.copy.model import clock, command, places, tracer
 from tests.copy.model.command import Result
 
@@ -26,6 +37,11 @@ AGES_S = {"1h": 3600, "48h": 48 * 3600, "7d": 7 * 86_400}
 """Ages up to which versions are kept, as a job has them, s."""
 PHASES = ("renameat", "linkat", "fsync", "symlinkat")
 """Calls around which something is durable and something else is not yet."""
+PATTERNS = {
+    "data/": ["b", "/a", "d/a", "d/e/", "/d/b", "with*", "/c"],
+    "data": ["b", "/data/a", "d/a", "data/d/e/", "/data/d/b", "/*/c", "data/a"],
+}
+"""Patterns of a job's `exclude`, by the name of its source."""
 BYTES = 24 << 20
 """Size of the destination's file system."""
 
@@ -67,10 +83,11 @@ class Machine:
     copied: Tree | None = None
     """Of a mirror: the destination as the last run left it."""
 
-    def begin(self, kind: str, keep: object) -> None:
-        """Begin a world."""
+    def begin(self, kind: str, keep: object, source: str = "data/", exclude: Sequence[str] = ()) -> None:
+        """Begin a world. `source`: the name of the source, with a slash if the copy has its content alone."""
         self.end()
         self.kind, self.keep, self.number = kind, keep, self.number + 1
+        self.lead = "" if source.endswith("/") else source
         self.world = self.folder / f"w{self.number}"
         self.world.mkdir()
         self.disk = self.world / "disk"
@@ -78,14 +95,17 @@ class Machine:
         for path in (self.disk, self.state, self.world / "data", self.world / "other"):
             path.mkdir()
         places.mount_tmpfs(os.fsencode(self.disk), f"size={BYTES},nr_inodes=4000,mode=755")
-        self.source = Source(self.world / "data")
+        lead = self.lead.encode() + b"/" if self.lead else b""
+        self.source = Source(self.world / "data", exclusion=Exclusion(tuple(exclude), lead))
         self.destination = self.disk / "copies"
         lines = [
             'name = "model"', "[retry]", "attempts = 1", "[[job]]", 'name = "job"', f'kind = "{kind}"',
-            f'sources = ["{self.world}/data/"]', f'destination = "{self.destination}"',
+            f'sources = ["{self.world}/{source}"]', f'destination = "{self.destination}"',
         ]  # fmt: skip
         if keep is not None:
             lines.append(f"keep = {json.dumps(keep)}")
+        if exclude:
+            lines.append(f"exclude = {json.dumps(list(exclude))}")
         self.file = self.world / "job.toml"
         self.file.write_text("\n".join(lines) + "\n")
         self.versions, self.gone, self.copied = {}, {}, None
@@ -93,13 +113,17 @@ class Machine:
         self.set_clock(0)
         self.since_s = None
         self.source.apply(["write", NAMES[0].hex(), 1, 100])
-        self.source.states = [walk(self.source.root)]
+        self.source.states = [self.source.tree()]
 
     def end(self) -> None:
         """Remove the world."""
         if self.number and (self.folder / f"w{self.number}").exists():
             places.unmount(os.fsencode(self.disk))
             shutil.rmtree(self.world)
+
+    def copy_in(self, folder: Path) -> Path:
+        """Return the folder with the source's entries in a copy."""
+        return folder / self.lead if self.lead else folder
 
     def set_clock(self, offset_s: int) -> None:
         """Set the clock that commands see."""
@@ -148,7 +172,7 @@ class Machine:
         self.counts[what] += 1
         if what in ("write", "folder", "link", "hide", "show", "remove", "rename", "gone"):
             self.source.apply(step)
-            self.source.states.append(walk(self.source.root))
+            self.source.states.append(self.source.tree())
         elif what == "clock":
             self.set_clock(int(step[1]) if self.clock is not None else 0)
         elif what == "wait":
@@ -156,7 +180,7 @@ class Machine:
         else:
             if self.since_s is None and what not in ("other", "restore"):
                 self.since_s = self.uptime_s()
-                self.source.states = [walk(self.source.root)]
+                self.source.states = [self.source.tree()]
             {"run": self._run, "kill": self._kill, "busy": self._busy, "full": self._full, "two": self._two,
              "other": self._other, "restore": self._restore}[what](*step[1:])  # fmt: skip
 
@@ -173,7 +197,7 @@ class Machine:
         ended = [name for name, state in self._markers().items() if state in ("complete", "partial")]
         if self.kind != "mirror" and (new := sorted(set(ended) - set(self.versions))):
             # It was killed after the end of its version, which knows nothing of what changes now.
-            tree = walk(self.source.root)
+            tree = self.source.tree()
             for name in new:
                 self._judge_version(name, found, tree, unreadable(tree), None)
             self.since_s, self.source.states = self.uptime_s(), [tree]
@@ -187,6 +211,9 @@ class Machine:
         full = os.path.join(os.fsencode(self.source.root), bytes.fromhex(path))
         if not os.path.isfile(full) or os.path.islink(full) or os.lstat(full).st_mode & 0o7777 == 0:
             return
+        if bytes.fromhex(path) not in self.source.tree():
+            # It is left out.
+            return
 
         def act() -> None:
             with open(full, "ab") as file:
@@ -195,7 +222,7 @@ class Machine:
         found = self.call("run", "job", "--once", observer=Rewriter(os.fsdecode(full), act))
         self.source.apply(["write", path, self.source.time, 300])
         self._judge(found, {bytes.fromhex(path)})
-        self.source.states = [walk(self.source.root)]
+        self.source.states = [self.source.tree()]
 
     def _full(self, free: int, inodes: bool) -> None:
         """Run while the destination is full, then with room."""
@@ -237,19 +264,18 @@ class Machine:
         """Run or restore with another store, which is refused."""
         if self.kind == "mirror" or not self.versions:
             return
-        before = {name: walk(self.destination / name) for name in self.versions}
+        before = {name: walk(self.copy_in(self.destination / name)) for name in self.versions}
         if what == "run":
             found = self.call("run", "job", "--once", store="other")
         else:
             found = self.call("restore", "job", "--to", self.world / "other" / "restored", store="other")
         if found.code == 0 or (self.world / "other" / "restored").exists():
             raise Failed(f"another store was not refused: {found}")
-        if {name: walk(self.destination / name) for name in self.versions} != before:
+        if {name: walk(self.copy_in(self.destination / name)) for name in self.versions} != before:
             raise Failed("another store has changed a version")
 
-    def _restore(self, number: int) -> None:
-        """Restore a version, or a mirror, elsewhere."""
-        target = self.world / "restored"
+    def _restore(self, number: int, how: dict[str, Any] | None = None) -> None:
+        """Restore a version, or a mirror."""
         if self.kind == "mirror":
             if self.copied is None:
                 return
@@ -261,17 +287,63 @@ class Machine:
             name = names[number % len(names)]
             expected, is_whole = self.versions[name].tree, self.versions[name].is_whole
             words = ["restore", "job", "--version", name]
-        found = self.call(*words, "--to", target)
-        blocked = unreadable(expected)
-        real = walk(target) if target.exists() else {}
-        if not blocked:
-            if lines := differences(real, expected):
-                raise Failed("a restore differs: " + "; ".join(lines[:5]) + "\n" + found.output)
-            if is_whole and self.kind != "mirror" and found.code != 0:
-                raise Failed(f"exit code {found.code} of a restore of a complete version: {found.output}")
-        if not is_whole and found.code != 1:
-            raise Failed(f"exit code {found.code} of a restore of a version with faults: {found.output}")
+        chosen = How(**(how or {}))
+        if chosen.place == "own":
+            # The source is elsewhere meanwhile, and is put back: later steps change what it was.
+            kept = self.world / "kept"
+            self.source.root.rename(kept)
+            try:
+                self._restore_over(words, kept, self.source.root, expected, is_whole, chosen)
+            finally:
+                shutil.rmtree(self.source.root)
+                kept.rename(self.source.root)
+            return
+        target = self.world / "restored"
+        words += ["--to", str(target)]
+        if chosen.place == "other":
+            self.copy_in(target).parent.mkdir(exist_ok=True)
+            self._restore_over(words, self.source.root, self.copy_in(target), expected, is_whole, chosen)
+        else:
+            self._judge_restore(self._restored(words, chosen), Restored(expected, {}, False, Exclusion()),
+                                self.copy_in(target), is_whole, False)  # fmt: skip
         shutil.rmtree(target, ignore_errors=True)
+
+    def _restored(self, words: list[str], how: How) -> Result:
+        """Restore, and again after a kill."""
+        if how.kill is not None:
+            observer = tracer.Counter.before(how.kill)  # type: ignore[arg-type]
+            self.call(*words, observer=observer)
+            self.counts["killed"] += bool(observer.did)
+        return self.call(*words)
+
+    def _restore_over(
+        self, words: list[str], source: Path, place: Path, expected: Tree, is_whole: bool, how: How
+    ) -> None:
+        """Restore to a place that has entries."""
+        fill(place, source, how.seed)
+        restored = Restored(expected, walk(place), how.exact, self.source.exclusion)
+        self.counts["exact restores" if how.exact else "restores over entries"] += 1
+        if how.exact:
+            words = [*words, "--exact", "--max-removals", "1000"]
+        found = self._restored(words, how)
+        if found.code == 2 and "--exact" in found.output and (not is_whole or self.kind == "mirror"):
+            # It would remove entries that the version lacks.
+            if lines := differences(walk(place), restored.before):
+                raise Failed("a restore that is refused has changed: " + "; ".join(lines[:5]))
+            return
+        self._judge_restore(found, restored, place, is_whole, bool(restored.blocked))
+
+    def _judge_restore(self, found: Result, restored: Restored, place: Path, is_whole: bool, is_blocked: bool) -> None:
+        """Compare a place with what a restore has to leave there."""
+        real = walk(place) if place.exists() else {}
+        if not unreadable(restored.version):
+            if lines := restored.wrong(real):
+                raise Failed("a restore differs: " + "; ".join(lines[:5]) + "\n" + found.output)
+            if self.kind != "mirror" and found.code != (0 if is_whole and not is_blocked else 1):
+                raise Failed(f"exit code {found.code} of a restore of {'a complete' if is_whole else 'another'} "
+                             f"version: {found.output}")  # fmt: skip
+        elif not is_whole and found.code != 1:
+            raise Failed(f"exit code {found.code} of a restore of a version with faults: {found.output}")
 
     # The judge.
 
@@ -293,7 +365,7 @@ class Machine:
             if markers.get(name) in ("complete", "partial"):
                 if not path.is_dir():
                     raise Failed(f"{name} is marked {markers[name]}, and is gone")
-                if lines := differences(walk(path), recorded.tree):
+                if lines := differences(walk(self.copy_in(path)), recorded.tree):
                     raise Failed(f"{name} has changed: " + "; ".join(lines[:5]))
             else:
                 self._may_go(name, new)
@@ -320,11 +392,11 @@ class Machine:
 
     def _judge(self, found: Result, busy: set[bytes] | None = None, runs: int = 1) -> None:
         """Compare what a run has left with the model."""
-        tree = walk(self.source.root)
+        tree = self.source.tree()
         hidden = unreadable(tree) | (busy or set())
         if self.kind == "mirror":
             return self._judge_mirror(found, tree, unreadable(tree), busy or set())
-        if not tree and any(one.tree for one in self.versions.values()):
+        if not walk(self.source.root) and any(one.tree for one in self.versions.values()):
             if found.code == 0:
                 # Nothing but the newest version's own source counts.
                 newest = max(self.versions)
@@ -358,7 +430,7 @@ class Machine:
         # A run that was killed may have removed what its version was made from.
         known = self.gone | self.versions
         older = [known[one].tree for one in sorted(known, reverse=True) if one < name]
-        real = walk(self.destination / name)
+        real = walk(self.copy_in(self.destination / name))
         expected, missing = faults_expected(tree, hidden, older)
         for path in busy or ():
             if path in real and path not in expected:
@@ -422,9 +494,9 @@ class Machine:
         if found.code == 1 and ("may_be_empty" in found.output or "max-removals" in found.output
                                 or "max_removals" in found.output):  # fmt: skip
             # Nothing was removed, and the rest may have been copied.
-            self.copied = walk(self.destination) if self.copied is not None else None
+            self.copied = walk(self.copy_in(self.destination)) if self.copied is not None else None
             return
-        real = walk(self.destination)
+        real = walk(self.copy_in(self.destination))
         before = self.copied or {}
         for path in busy:
             # The file has changed since the run: its copy is consistent, or is of an earlier run.
@@ -504,6 +576,14 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
         # Before the run continues, unreadable entries are removed, or any change is made.
         return [at, [["gone", ""]] if chance.random() < 0.5 else [change() for _ in range(chance.randrange(1, 4))]]
 
+    def restore() -> dict[str, Any]:
+        place = chance.choice(["new", "other", "own", "own"])
+        how: dict[str, Any] = {"place": place, "seed": chance.randrange(1 << 30)}
+        how |= {"exact": chance.random() < 0.6} if place != "new" else {}
+        return how | ({"kill": kill()[0]} if chance.random() < 0.25 else {})
+
+    source = chance.choice(["data/", "data"])
+    exclude = chance.sample(PATTERNS[source], chance.randrange(1, 3)) if chance.random() < 0.5 else []
     while len(steps) < length + 11:
         steps += [change() for _ in range(chance.randrange(4))]
         what = chance.choices(["run", "kill", "busy", "full", "two", "other", "restore", "clock", "wait"],
@@ -511,16 +591,16 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
         more: list[Any] = {
             "kill": kill() if what == "kill" else [], "busy": [path()],
             "full": [chance.randrange(40), chance.random() < 0.5], "other": [chance.choice(["run", "restore"])],
-            "restore": [chance.randrange(99)], "wait": [chance.choice([0.3, 0.6, 1.1])],
+            "restore": [chance.randrange(99), restore()], "wait": [chance.choice([0.3, 0.6, 1.1])],
             "clock": [chance.choice([0, 0, 3600, 86_400, -86_400, 8 * 86_400, 400 * 86_400, -30 * 86_400])],
         }.get(what, [])  # fmt: skip
         steps.append([what, *more])
-    return [kind, keep], steps
+    return [kind, keep, source, exclude], steps
 
 
 def replayed(machine: Machine, job: list[Any], steps: list[Step]) -> tuple[int, str] | None:
     """Make the steps; return the number of the one that failed, and how."""
-    machine.begin(str(job[0]), job[1])
+    machine.begin(*job)
     began_s = time.monotonic()
     for number, step in enumerate(steps):
         try:

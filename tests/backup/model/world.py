@@ -9,6 +9,8 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.copy.model.request import Excluded
+
 Entry = tuple[object, ...]
 Tree = dict[bytes, Entry]
 """Entries by path below a folder, without the folder itself."""
@@ -49,6 +51,24 @@ def is_below(path: bytes, above: bytes) -> bool:
     return path.startswith(above + b"/")
 
 
+@dataclass(frozen=True)
+class Exclusion:
+    """Entries that a job leaves out, by the words of the manual."""
+
+    patterns: tuple[str, ...] = ()
+    lead: bytes = b""
+    """Path of the source in a copy, with a slash: patterns are of paths there."""
+
+    def names(self, path: bytes, tree: Tree) -> bool:
+        """Return True if a pattern names an entry of a tree, or a folder above."""
+        excluded = Excluded(self.patterns)
+        parts = path.split(b"/")
+        return any(
+            excluded.names(self.lead + b"/".join(parts[:count]), count < len(parts) or tree[path][0] == "folder")
+            for count in range(1, len(parts) + 1)
+        )
+
+
 def unreadable(tree: Tree) -> set[bytes]:
     """Return the paths that the user cannot read, those below an unreadable folder apart."""
     found: set[bytes] = set()
@@ -66,6 +86,12 @@ class Source:
     time: int = 0
     states: list[Tree] = field(default_factory=list)
     """Trees since the version in progress was begun."""
+    exclusion: Exclusion = Exclusion()
+
+    def tree(self) -> Tree:
+        """Return the entries that a copy has."""
+        found = walk(self.root)
+        return {path: entry for path, entry in found.items() if not self.exclusion.names(path, found)}
 
     def _path(self, path: bytes) -> bytes:
         return os.path.join(os.fsencode(self.root), path)
