@@ -36,6 +36,10 @@ TIME_RANGE_S = (-2_000_000_000, 13_000_000_000)
 """Times that ext4 and XFS both can store: from 1906 to 2381."""
 CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)
 """Version 2 of cap_net_bind_service (linux/capability.h)."""
+INODES_MAX = 20_000
+"""Most inodes of a new tmpfs that are used up for one of a certain number."""
+STATE = b".elephan-copy"
+"""Folder of the states of copies."""
 Step = list[Any]
 
 
@@ -221,6 +225,15 @@ def rewrite_all(path: bytes, seed: int) -> None:
                     rewrite(file, 0, os.lstat(file).st_size, seed, True)
 
 
+def remove_files(path: bytes, _: int) -> None:
+    """Remove all files below a folder, but for the states of copies."""
+    for folder, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if name != STATE]
+        for name in names:
+            if is_file(folder + b"/" + name):
+                os.unlink(folder + b"/" + name)
+
+
 def swap(path: bytes, other: bytes) -> None:
     """Let two entries change places, as an editor or a rotation of logs does."""
     for name in (path, other):
@@ -238,6 +251,24 @@ def move(path: bytes, other: bytes) -> None:
     if other.startswith(path + b"/") or os.path.lexists(other):
         return
     os.rename(path, other)
+
+
+def create_twin(folder: bytes, beside: bytes, seed: int) -> None:
+    """Make a file of two names in a new tmpfs, with the inode number that a file of several names has below `beside`.
+
+    A tmpfs gives its numbers one after the other.
+    """
+    there = sorted(os.path.join(above, name) for above, _, names in os.walk(beside) for name in names)
+    found = [one for one in map(os.lstat, there) if stat.S_ISREG(one.st_mode) and one.st_nlink > 1]
+    device = os.lstat(folder).st_dev
+    number = next((one.st_ino for one in found if one.st_dev != device and one.st_ino < INODES_MAX), 0)
+    path = folder + b"/twin"
+    os.mknod(path)
+    while os.lstat(path).st_ino < number:
+        os.unlink(path)
+        os.mknod(path)
+    create_file(path, seed, 2000)
+    os.link(path, folder + b"/twin2")
 
 
 def hard_link(path: bytes, other: bytes) -> None:
@@ -345,6 +376,7 @@ CHANGES: dict[str, Callable[..., None]] = {
     "resize": resize,
     "rewrite": rewrite,
     "rewrite all": rewrite_all,
+    "remove files": remove_files,
     "punch": punch,
     "preallocate": preallocate,
     "swap": swap,

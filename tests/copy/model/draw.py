@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import re
+from dataclasses import replace
 from typing import Any
 
 from tests.copy.model.changes import BOUNDARIES, CHUNK, Step
@@ -24,6 +26,8 @@ WITHOUT: set[str] = set()
 SLOW_SHARE = 0.04
 """Of copies with a rate, which therefore make several commits."""
 QUIC_SHARE = 0.2
+RESTARTS_SHARE = 0.2
+"""Of killed copies: those whose files are removed before the next attempt, which is killed too."""
 DAY_S = 86_400
 CLOCK_STEPS_S = (1, -1, 3600, -3600, DAY_S, -DAY_S, 40 * DAY_S, -40 * DAY_S, 4000 * DAY_S, -4000 * DAY_S)
 """Steps of the wall clock, s."""
@@ -218,16 +222,22 @@ class Draw:
     def mount(self) -> Step:
         """Return a step that mounts something at a folder, which may be a new one."""
         draw = self.random
-        folders, _ = self.names(draw.choice((b"src", b"dst", b"dst")))
+        kind = draw.choice(("tmpfs", "bind", "twin"))
+        folders, _ = self.names(b"src" if kind == "twin" else draw.choice((b"src", b"dst", b"dst")))
         folder = draw.choice(folders)
         if draw.random() < 0.5:
             folder += b"/mount"
-        return ["mount", text(folder), draw.choice(("tmpfs", "bind"))]
+        return ["mount", text(folder), kind]
 
     def copy(self, has_older: bool) -> Step:
         """Return a step that copies."""
         request = self.request(has_older)
         how = self.how(request)
+        if how.get("between", [[""]])[0][0] == "rewrite all" and "slow" not in WITHOUT and self.random.random() < 0.7:
+            # Both ends have records of some chunks of a file: they are told of one commit before the next one.
+            request = replace(request, switches=request.switches | {"slow"})
+            how["kill"][0] = ["fdatasync", self.random.randrange(2, 9)]
+            how |= {"sides": [receiver(request), *how["sides"][1:]]} if request.ends else {}
         return ["copy", request.as_step(), how]
 
     def request(self, has_older: bool) -> Request:
@@ -262,6 +272,9 @@ class Draw:
         if form != "file" and draw.random() < 0.45:
             switches.add("mirror")
         exclude = tuple(draw.sample(PATTERNS, draw.randrange(1, 3))) if draw.random() < 0.15 else ()
+        if "mirror" in switches and draw.random() < 0.25 and (removed := self.removed_below()):
+            # Excluded entries stay, with the folders above.
+            exclude = (*exclude[:1], draw.choice(removed))
         link_to = b"old" if has_older and draw.random() < 0.5 else None
         removals = None
         if "mirror" in switches and "--max-removals" in self.options:
@@ -276,6 +289,14 @@ class Draw:
         return Request(
             sources, destination, frozenset(switches), exclude, link_to, removals, self.user, ends, carried
         )
+
+    def removed_below(self) -> list[str]:
+        """Return patterns of names in folders of the destination that the sources do not have."""
+        folders, others = self.names(b"dst")
+        lead = len(b"dst/")
+        gone = [path for path in folders[1:] if not os.path.lexists(self.root + b"/src/" + path[lead:])]
+        found = {path.rpartition(b"/")[2] for path in folders + others if path.rpartition(b"/")[0] in gone}
+        return sorted(name.decode() for name in found if re.fullmatch(rb"[.\w]+", name))
 
     def clock(self) -> Step:
         """Return a step that sets the clock."""
@@ -304,20 +325,26 @@ class Draw:
             how: dict[str, Any] = {"kill": [kill_at(draw) for _ in range(count)]}
             if request.ends:
                 how["sides"] = [draw.choice(("here", "there", "there")) for _ in range(count)]
-                receives = "here" if request.ends == "source" else "there"
                 for number, side in enumerate(how["sides"]):
                     # A sender changes its own state alone.
-                    if side != receives:
+                    if side != receiver(request):
                         how["kill"][number] = draw.randrange(1, KILLS_SENDER_MAX)
                 if draw.random() < 0.3:
                     # The same command runs at once, before the other end knows that this one is gone.
                     how["hasty"] = True
-            if draw.random() < (0.5 if self.stealth else 0.35):
+            if draw.random() < RESTARTS_SHARE:
+                # A user removes the files after each attempt. One is killed when some of them have names, the next
+                # one when new parts have their length, and not all of their chunks.
+                renames = [["renameat", draw.randrange(1, 4)], ["renameat", draw.randrange(2, 12)]]
+                how["kill"] = [*renames, ["pwrite64", draw.randrange(1, 12)]]
+                how["sides"] = [receiver(request)] * 3
+                how["between"] = [["remove files", "dst", self.seed()]]
+            elif draw.random() < (0.6 if self.stealth else 0.35):
                 # The sources change before the same command runs again.
                 how["between"] = [
                     self.change(draw.choice((b"src", b"src", b"dst"))) for _ in range(draw.randrange(1, 4))
                 ]
-                if self.stealth and draw.random() < 0.5:
+                if self.stealth and draw.random() < 0.7:
                     # Of chunks that are durable some are of another content now, which size and time do not show.
                     how["between"] = [["rewrite all", "src", self.seed()]]
             elif draw.random() < 0.3:
@@ -365,6 +392,11 @@ def kill_at(draw: random.Random) -> int | list[Any]:
     if draw.random() < 0.3:
         return [draw.choice(PHASES), draw.randrange(1, 7)]
     return int(KILLS_MAX ** draw.random()) if draw.random() < 0.4 else draw.randrange(1, KILLS_MAX)
+
+
+def receiver(request: Request) -> str:
+    """Return the side that receives in a copy between hosts."""
+    return "here" if request.ends == "source" else "there"
 
 
 def is_plain(path: bytes, root: bytes) -> bool:

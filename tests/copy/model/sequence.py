@@ -177,9 +177,11 @@ class World:
             os.mkdir(full)
         if not os.path.isdir(full) or os.path.islink(full) or relative in AREAS:
             return
-        if kind == "tmpfs":
+        if kind in ("tmpfs", "twin"):
             places.mount_tmpfs(full, "size=16m")
             changes.create_file(full + b"/file", self.bound + 1, 3000)
+            if kind == "twin":
+                changes.create_twin(full, self.root + b"/src", self.bound + 1)
         else:
             hidden = os.fsencode(self.machine.folder) + b"/bound-%d" % self.bound
             os.makedirs(hidden + b"/inside", exist_ok=True)
