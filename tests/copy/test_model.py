@@ -90,6 +90,13 @@ WRONG_ONCE = {
         ["type", "src/d/a", "symlink", 4],
         ["copy", {"sources": ["src/"], "destination": "dst", "switches": ["mirror"]}, {}],
     ],
+    "the time of a folder on another mount is durable when the copy ends": [
+        ["create", "src/d", "folder", 1],
+        ["file", "src/d/f", 2, 5000, ""],
+        ["create", "dst/d", "folder", 3],
+        ["mount", "dst/d", "tmpfs"],
+        ["copy", {"sources": ["src/"], "destination": "dst"}, {"record": True}],
+    ],
 }
 
 

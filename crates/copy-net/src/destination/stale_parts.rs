@@ -69,11 +69,13 @@ impl Destination {
                 path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).map(<[_]>::to_vec).collect();
             let Ok(folder) = self.listed(&path) else { continue };
             let before = fstat(&folder);
-            for (name, _) in names(&folder).unwrap_or_default() {
-                if name.starts_with(lead.as_bytes()) {
-                    bytes += remove_file(folder.as_fd(), &name);
-                }
+            let mut parts = names(&folder).unwrap_or_default();
+            parts.retain(|(name, _)| name.starts_with(lead.as_bytes()));
+            if parts.is_empty() {
+                // Its time is durable: set again, it would not be.
+                continue;
             }
+            bytes += parts.iter().map(|(name, _)| remove_file(folder.as_fd(), name)).sum::<u64>();
             // The folder has got its time from the sources; that of a folder of others cannot be set.
             if let Ok(before) = before {
                 let _ = metadata::set_time(Of::Fd(folder.as_fd()), metadata::stamp(&before));
