@@ -297,6 +297,7 @@ impl Entry {
                         packet,
                         at_ns: distance.monotonic(facts.at_unix_ns),
                         hardware_ns: facts.hardware_ns,
+                        read_ns: monotonic_ns(),
                         ttl: facts.ttl,
                     });
                 }

@@ -52,6 +52,8 @@ pub struct ReplyArrival<'a> {
     pub at_ns: u64,
     /// Time of arrival by the adapter's clock, ns.
     pub hardware_ns: Option<u64>,
+    /// Time at which the program read it, ns of the session's clock.
+    pub read_ns: u64,
     /// TTL or hop limit, where the kernel tells.
     pub ttl: Option<u8>,
 }
@@ -89,6 +91,11 @@ pub struct Sample {
     pub clock_stepped: bool,
     /// By the numbers of a reflector with state: the loss was on the way back; none: nobody can tell.
     pub lost_in_reverse: Option<bool>,
+    /// Lateness of this host, ns: from the time at which the packet was due to the one at which it left, or from the
+    /// reply's arrival to its reading, whichever is longer.
+    pub late_ns: u64,
+    /// Time that the packet spent at the reflector by its own stamps, ns.
+    pub residence_ns: u64,
 }
 
 /// Replies that were not used.
@@ -108,10 +115,19 @@ pub struct Unused {
 
 #[derive(Clone, Copy, Debug)]
 struct Pending {
+    due_ns: u64,
     sent_ns: u64,
     unix_ns: u64,
     hardware_ns: Option<u64>,
     is_answered: bool,
+    /// Its sample, while an earlier packet is neither answered nor lost.
+    held: Option<Sample>,
+}
+
+impl Pending {
+    fn late_ns(&self) -> u64 {
+        self.sent_ns.saturating_sub(self.due_ns)
+    }
 }
 
 /// A sender's session.
@@ -123,6 +139,8 @@ pub struct Session {
     /// Packets of which the time is not over, the first of them being of number `first`.
     pending: VecDeque<Pending>,
     first: u64,
+    /// Number of the packet whose sample is next.
+    next_sample: u64,
     next_ns: u64,
     clock: FarClock,
     samples: VecDeque<Sample>,
@@ -149,6 +167,7 @@ impl Session {
             padding,
             pending: VecDeque::new(),
             first: 0,
+            next_sample: 0,
             next_ns: now_ns,
             clock: FarClock::new(CLOCK_WINDOW_NS),
             samples: VecDeque::new(),
@@ -209,10 +228,12 @@ impl Session {
             self.give_up();
         }
         self.pending.push_back(Pending {
+            due_ns: self.next_ns,
             sent_ns: now_ns,
             unix_ns: clock.unix_ns,
             hardware_ns: None,
             is_answered: false,
+            held: None,
         });
         // Packets that a sleeping host has missed are not made up for.
         self.next_ns = self.next_ns.saturating_add(self.config.interval_ns);
@@ -282,6 +303,8 @@ impl Session {
             jitter_ns: self.jitter_ns as u64,
             duplicates: std::mem::take(&mut self.duplicates),
             clock_stepped,
+            late_ns: packet.late_ns().max(arrival.read_ns.saturating_sub(arrival.at_ns)),
+            residence_ns: if is_consistent { residence_ns } else { 0 },
             ..Sample::default()
         };
         match self.highest {
@@ -294,7 +317,19 @@ impl Session {
             _ => self.highest = Some((number, came_ns)),
         }
         self.count_reflected(number, reply.sequence);
-        self.samples.push_back(sample);
+        self.pending[at].held = Some(sample);
+        self.release();
+    }
+
+    /// Releases samples up to the first packet that is neither answered nor lost.
+    fn release(&mut self) {
+        while let Some(place) = self.next_sample.checked_sub(self.first) {
+            let Some(sample) = self.pending.get_mut(place as usize).and_then(|packet| packet.held.take()) else {
+                break;
+            };
+            self.samples.push_back(sample);
+            self.next_sample += 1;
+        }
     }
 
     /// The packet's number and the reply, where the reply is one to this session.
@@ -384,12 +419,16 @@ impl Session {
                 sent_unix_ns: packet.unix_ns,
                 jitter_ns: self.jitter_ns as u64,
                 duplicates,
+                late_ns: packet.late_ns(),
                 ..Sample::default()
             });
+            self.next_sample = self.first;
+            self.release();
         }
     }
 
-    /// The next sample. Answered packets come at once, lost ones when their time is over.
+    /// The next sample, in the order of sending: one behind a packet without an answer waits until that one's time is
+    /// over. So a reader takes a lost packet for neither a late one nor a clock that was set back.
     pub fn poll_sample(&mut self) -> Option<Sample> {
         self.samples.pop_front()
     }

@@ -70,7 +70,13 @@ fn run(fates: &[Fate], offset_ns: i64, is_stateful: bool) -> (Session, Vec<Sampl
     }
     replies.sort_by_key(|(at, _)| *at);
     for (at_ns, packet) in &replies {
-        session.handle_reply(&ReplyArrival { packet, at_ns: *at_ns, hardware_ns: None, ttl: Some(59) });
+        session.handle_reply(&ReplyArrival {
+            packet,
+            at_ns: *at_ns,
+            hardware_ns: None,
+            read_ns: *at_ns,
+            ttl: Some(59),
+        });
     }
     assert!(session.poll_timeout().is_some());
     session.handle_timeout(fates.len() as u64 * 10 * MS + 501 * MS);
@@ -110,7 +116,13 @@ fn a_claim_to_follow_utc_that_the_packets_refute_is_not_believed() {
         let clock = ReflectorClock { now_ns: far(at + MS), error_ns: 1000, is_synchronized: true, is_hardware: false };
         let mut reply = vec![];
         reflector.handle_packet(&arrival, clock, &mut reply).unwrap();
-        session.handle_reply(&ReplyArrival { packet: &reply, at_ns: at + 2 * MS, hardware_ns: None, ttl: None });
+        session.handle_reply(&ReplyArrival {
+            packet: &reply,
+            at_ns: at + 2 * MS,
+            hardware_ns: None,
+            read_ns: MS,
+            ttl: None,
+        });
         let sample = session.poll_sample().unwrap();
         for delay_ns in [sample.forward_ns.unwrap(), sample.reverse_ns.unwrap()] {
             assert!(delay_ns.abs_diff(MS as i64) <= sample.one_way_error_ns.unwrap(), "{sample:?}");
@@ -187,7 +199,7 @@ fn strangers_and_wrong_keys_are_not_taken_for_replies() {
         .handle_packet(&arrival, clock, &mut reply)
         .unwrap();
     let mut give = |packet: &[u8]| {
-        session.handle_reply(&ReplyArrival { packet, at_ns: MS, hardware_ns: None, ttl: None });
+        session.handle_reply(&ReplyArrival { packet, at_ns: MS, hardware_ns: None, read_ns: MS, ttl: None });
         (session.unused().strange, session.unused().wrong_hmac, session.poll_sample().is_some())
     };
     assert_eq!(give(&[]), (1, 0, false));
@@ -213,7 +225,7 @@ proptest! {
                 packet[14..16].fill(0);
                 packet[24..28].copy_from_slice(&(at_ns as u32 % 6).to_be_bytes());
             }
-            session.handle_reply(&ReplyArrival { packet: &packet, at_ns, hardware_ns: Some(at_ns), ttl: Some(1) });
+            session.handle_reply(&ReplyArrival { packet: &packet, at_ns, hardware_ns: Some(at_ns), read_ns: at_ns, ttl: Some(1) });
             session.handle_timeout(at_ns % 1_000_000_000);
         }
         let mut statistics = Statistics::default();
@@ -222,4 +234,55 @@ proptest! {
         }
         let _ = statistics.outcome(Cost::default(), session.clock(5), session.lost_forward());
     }
+}
+
+#[test]
+fn samples_come_in_the_order_of_sending_lost_ones_too() {
+    let usual = Fate::Comes(20 * MS, 12 * MS);
+    let fates = [usual, Fate::LostThere, usual, Fate::Comes(80 * MS, 12 * MS), usual, Fate::LostBack, usual];
+    let (_, samples) = run(&fates, 0, false);
+    assert_eq!(samples.iter().map(|sample| sample.sequence).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
+    let lost: Vec<bool> = samples.iter().map(|sample| sample.rtt_ns.is_none()).collect();
+    assert_eq!(lost, [false, true, false, false, false, true, false]);
+    assert!(samples[3].is_reordered, "it came after a later one all the same");
+}
+
+#[test]
+fn a_sample_waits_for_earlier_packets_only_until_their_time_is_over() {
+    let mut session = Session::new(config(3, None), 0);
+    let mut reflector = Reflector::new(ReflectorConfig::default());
+    let mut packet = vec![];
+    for at in [0, 10 * MS, 20 * MS] {
+        let clock = SenderClock { unix_ns: UNIX_NS + at, error_ns: 1000, is_synchronized: false };
+        // The host is 3 ms late.
+        session.poll_transmit(at + 3 * MS, clock, &mut packet).unwrap();
+        if at == 10 * MS {
+            continue;
+        }
+        let peer = SocketAddr::from(([192, 0, 2, 1], 5));
+        let arrival = Arrival { peer, packet: &packet, ttl: None, traffic_class: 0, at_ns: UNIX_NS + at + 5 * MS };
+        let clock = ReflectorClock {
+            now_ns: UNIX_NS + at + 7 * MS,
+            error_ns: 1000,
+            is_synchronized: false,
+            is_hardware: false,
+        };
+        let mut reply = vec![];
+        reflector.handle_packet(&arrival, clock, &mut reply).unwrap();
+        let at_ns = at + 9 * MS;
+        let read_ns = at_ns + if at == 0 { MS } else { 4 * MS };
+        session.handle_reply(&ReplyArrival { packet: &reply, at_ns, hardware_ns: None, read_ns, ttl: None });
+    }
+    let first = session.poll_sample().unwrap();
+    assert_eq!((first.sequence, first.late_ns, first.residence_ns), (0, 3 * MS, 2 * MS));
+    assert_eq!(session.poll_sample(), None, "the packet before the third has no answer yet");
+    session.handle_timeout(512 * MS);
+    assert_eq!(session.poll_sample(), None);
+    session.handle_timeout(513 * MS);
+    let rest: Vec<_> = std::iter::from_fn(|| session.poll_sample()).collect();
+    assert_eq!(
+        rest.iter().map(|sample| (sample.sequence, sample.late_ns)).collect::<Vec<_>>(),
+        [(1, 3 * MS), (2, 4 * MS)]
+    );
+    assert!(rest[0].rtt_ns.is_none() && rest[1].rtt_ns.is_some());
 }

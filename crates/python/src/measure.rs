@@ -32,6 +32,8 @@ fn as_dict<'py>(py: Python<'py>, session: usize, sample: &Sample) -> PyResult<Bo
     row.set_item("reorder_extent", sample.reorder_extent)?;
     row.set_item("is_forward_reordered", sample.is_forward_reordered)?;
     row.set_item("clock_stepped", sample.clock_stepped)?;
+    row.set_item("late_ns", sample.late_ns)?;
+    row.set_item("residence_ns", sample.residence_ns)?;
     Ok(row)
 }
 
