@@ -29,15 +29,12 @@ pub struct Config {
     /// A change that lasts so long becomes the benchmark, s.
     #[serde(default = "default_adopt_s")]
     pub adopt_s: f64,
-    /// So many missing samples one after the other are silence.
+    /// So many missing samples one after the other are silence, and more where many are missing anyway.
     #[serde(default = "default_silence_samples")]
     pub silence_samples: u32,
     /// False alarms that this quantity may give in 30 days.
     #[serde(default = "default_false_alarms")]
     pub false_alarms_per_month: f64,
-    /// Packets in a sample of `loss`.
-    #[serde(default = "default_packets")]
-    pub packets: f64,
 }
 
 fn default_change() -> f64 {
@@ -58,9 +55,6 @@ fn default_silence_samples() -> u32 {
 fn default_false_alarms() -> f64 {
     0.02
 }
-fn default_packets() -> f64 {
-    1.0
-}
 
 /// A setting that cannot be.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -78,7 +72,7 @@ pub(crate) enum Scale {
     Ratio { floor: f64 },
     /// By their difference in parts of the unit.
     Difference { unit: f64 },
-    /// Packets lost of packets sent.
+    /// A packet was lost (1) or not (0).
     Loss,
     /// Same or different.
     Discrete,
@@ -106,7 +100,6 @@ impl Config {
             ("reference_s", self.reference_s),
             ("adopt_s", self.adopt_s),
             ("false_alarms_per_month", self.false_alarms_per_month),
-            ("packets", self.packets),
         ] {
             if !(value.is_finite() && value > 0.0) {
                 return wrong(key, value, "a number above 0");

@@ -8,10 +8,22 @@ use crate::loss::Loss;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A gap of more than so many periods interrupts the series.
+/// A gap of more than so many periods, or usual intervals where those are longer, interrupts the series.
 const GAP_PERIODS: f64 = 4.0;
+/// Samples over which the usual interval is an exponential mean.
+const INTERVALS: f64 = 8.0;
+/// Time by which a sample may be older than one before it, s. More is a clock that was set back: a result that is known
+/// late, or a clock that is slewed or corrected a little, changes nothing.
+const LATE_S: f64 = 10.0;
+/// Samples that the share of missing ones is read from; then they halve.
+const SHARE_SAMPLES: f64 = 400.0;
+/// Probability of a run of missing samples by chance that is taken for silence: one in two weeks at ten samples a second.
+const BY_CHANCE: f64 = 1e-7;
+const SILENCE_MOST: f64 = 600.0;
+/// Samples after which a silent path answers.
+const ANSWERS: u32 = 3;
 /// Form of the state.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A state that no detector of this quantity wrote.
 #[derive(Debug, Error)]
@@ -36,10 +48,16 @@ enum Model {
 struct State {
     format: u32,
     last_s: Option<f64>,
+    interval_s: f64,
     /// Samples that were missing on end, and since when.
     missing: u32,
     missing_since_s: f64,
     silent: bool,
+    /// Answers since it is silent.
+    answers: u32,
+    /// Samples while it was not silent, and the missing ones among them but for those of the present run.
+    seen: f64,
+    seen_missing: f64,
     model: Model,
 }
 
@@ -60,7 +78,18 @@ impl Detector {
             Scale::Discrete => Model::Discrete(Discrete::new()),
             Scale::Ratio { .. } | Scale::Difference { .. } => Model::Level(Box::new(Level::new())),
         };
-        let state = State { format: FORMAT, last_s: None, missing: 0, missing_since_s: 0.0, silent: false, model };
+        let state = State {
+            format: FORMAT,
+            last_s: None,
+            interval_s: config.period_s,
+            missing: 0,
+            missing_since_s: 0.0,
+            silent: false,
+            answers: 0,
+            seen: 0.0,
+            seen_missing: 0.0,
+            model,
+        };
         Self { config, scale, state }
     }
 
@@ -109,40 +138,65 @@ impl Detector {
         if !at_s.is_finite() {
             return None;
         }
-        let last_s = self.state.last_s.replace(at_s);
-        if let Some(last_s) = last_s {
-            if at_s < last_s {
+        let at_s = match self.state.last_s {
+            Some(last_s) if at_s < last_s - LATE_S => {
+                self.state.last_s = Some(at_s);
                 self.interrupt(0.0);
                 self.state.missing = 0;
-                return Some(self.change(
-                    Kind::ClockStep,
-                    last_s,
-                    at_s,
-                    1,
-                    "time went backwards: the series starts anew",
-                ));
+                let note = "time went backwards: the series starts anew";
+                return Some(self.change(Kind::ClockStep, last_s, at_s, 1, note));
             }
-            if at_s - last_s > GAP_PERIODS * self.config.period_s {
-                self.interrupt(at_s - last_s);
+            Some(last_s) => {
+                let at_s = at_s.max(last_s);
+                self.handle_interval(at_s - last_s);
+                at_s
             }
-        }
+            None => at_s,
+        };
+        self.state.last_s = Some(at_s);
         let Some(value) = value.filter(|value| value.is_finite()) else {
             return self.handle_missing(at_s);
         };
-        self.state.missing = 0;
+        let missing = std::mem::take(&mut self.state.missing);
         if self.state.silent {
+            self.state.answers += 1;
+            if self.state.answers < ANSWERS {
+                return None;
+            }
             self.state.silent = false;
             let since_s = self.state.missing_since_s;
             self.interrupt(at_s - since_s);
-            return Some(self.change(Kind::Answered, since_s, at_s, 1, "samples come again"));
+            return Some(self.change(Kind::Answered, since_s, at_s, ANSWERS, "samples come again"));
+        }
+        self.state.seen += 1.0 + f64::from(missing);
+        self.state.seen_missing += f64::from(missing);
+        if self.state.seen > SHARE_SAMPLES {
+            self.state.seen /= 2.0;
+            self.state.seen_missing /= 2.0;
         }
         let value = self.scale.inward(value);
         let found = match &mut self.state.model {
             Model::Level(level) => level.handle(&self.config, at_s, value),
-            Model::Loss(loss) => loss.handle(&self.config, at_s, value),
+            Model::Loss(loss) => loss.handle(&self.config, at_s, value >= 0.5),
             Model::Discrete(discrete) => discrete.handle(&self.config, at_s, value),
         }?;
         Some(self.outward(at_s, &found))
+    }
+
+    fn handle_interval(&mut self, interval_s: f64) {
+        let usual_s = self.state.interval_s.max(self.config.period_s);
+        if interval_s > GAP_PERIODS * usual_s {
+            self.interrupt(interval_s);
+        }
+        // Tests that wait for their budget are further apart than their period.
+        self.state.interval_s += (interval_s.min(2.0 * GAP_PERIODS * usual_s) - self.state.interval_s) / INTERVALS;
+    }
+
+    /// Missing samples on end that are silence: more where so many would be missing by chance.
+    fn silence_samples(&self) -> f64 {
+        let share = (self.state.seen_missing / self.state.seen.max(SHARE_SAMPLES / 4.0)).clamp(0.0, 0.999);
+        let by_chance = if share > 0.0 { libm::log(BY_CHANCE) / libm::log(share) } else { 0.0 };
+        by_chance.min(SILENCE_MOST).max(f64::from(self.config.silence_samples))
     }
 
     fn handle_missing(&mut self, at_s: f64) -> Option<Change> {
@@ -150,10 +204,14 @@ impl Detector {
             self.state.missing_since_s = at_s;
         }
         self.state.missing = self.state.missing.saturating_add(1);
-        if self.state.silent || self.state.missing < self.config.silence_samples {
+        if self.state.silent && self.state.missing >= self.config.silence_samples {
+            self.state.answers = 0;
+        }
+        if self.state.silent || f64::from(self.state.missing) < self.silence_samples() {
             return None;
         }
         self.state.silent = true;
+        self.state.answers = 0;
         let samples = self.state.missing;
         Some(self.change(Kind::Silent, self.state.missing_since_s, at_s, samples, "no sample has come"))
     }
@@ -161,7 +219,7 @@ impl Detector {
     fn interrupt(&mut self, gap_s: f64) {
         match &mut self.state.model {
             Model::Level(level) => level.interrupt(gap_s),
-            Model::Loss(loss) => loss.interrupt(),
+            Model::Loss(loss) => loss.interrupt(gap_s),
             Model::Discrete(discrete) => discrete.interrupt(),
         }
     }
@@ -188,6 +246,7 @@ impl Detector {
         let (before, after) = (self.scale.outward(found.before), self.scale.outward(found.after));
         let worse = match (found.kind, self.config.worse()) {
             (Kind::Recovered | Kind::NewBenchmark, _) | (_, Worse::Neither) => None,
+            (Kind::AgreedMissed, _) => Some(true),
             (_, Worse::Up) => Some(after > before),
             (_, Worse::Down) => Some(after < before),
         };

@@ -40,6 +40,8 @@ const MISFIT_PART: f64 = 0.25;
 const LEAST_PART: f64 = 0.5;
 /// A level that lies so near the benchmark again, in parts of the change, has recovered.
 const RECOVERED_PART: f64 = 0.4;
+/// Part of the tolerance within which an agreed value is met again after it was missed.
+const ENDED_TOLERANCE: f64 = 0.5;
 /// Time constants of the slow level and of its usual size, s.
 const SLOW_S: f64 = 12.0 * 3600.0;
 const SLOW_USUAL_S: f64 = 14.0 * 86_400.0;
@@ -485,7 +487,10 @@ impl Level {
             *value = sample.value;
         }
         let level = location(&mut values[..window]);
-        let (low, high) = agreed_band(config, scale, agreed);
+        // A level at the edge of the tolerance does not alternate: the end needs half of it.
+        let tolerance =
+            if self.missed_since_s.is_some() { ENDED_TOLERANCE * config.tolerance } else { config.tolerance };
+        let (low, high) = agreed_band(config, scale, agreed, tolerance);
         let within = low <= level && level <= high;
         let found = |kind, since_s, note| {
             Some(Found {
@@ -518,7 +523,7 @@ impl Level {
         let local_s = at_s + config.utc_offset_s;
         if let Some(agreed) = config.agreed {
             let scale = config.scale();
-            let (low, high) = agreed_band(config, scale, agreed);
+            let (low, high) = agreed_band(config, scale, agreed, config.tolerance);
             return Some((low, scale.inward(agreed), high));
         }
         if self.profile.days() < FIRST_DAYS && self.profile.visits(local_s) == 0.0 {
@@ -535,10 +540,10 @@ impl Level {
 }
 
 /// Levels that meet what was agreed: better ones always do.
-fn agreed_band(config: &Config, scale: Scale, agreed: f64) -> (f64, f64) {
+fn agreed_band(config: &Config, scale: Scale, agreed: f64, tolerance: f64) -> (f64, f64) {
     use crate::config::Worse;
-    let low = scale.inward(agreed * (1.0 - config.tolerance).max(0.0));
-    let high = scale.inward(agreed * (1.0 + config.tolerance));
+    let low = scale.inward(agreed * (1.0 - tolerance).max(0.0));
+    let high = scale.inward(agreed * (1.0 + tolerance));
     match config.worse() {
         Worse::Up => (f64::NEG_INFINITY, high),
         Worse::Down => (low, f64::INFINITY),

@@ -120,7 +120,7 @@ fn a_state_of_another_quantity_or_form_is_refused() {
         let error = Detector::resume(config("rtt_s", MINUTE), state).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
-    let other = loss.replace("\"format\":1", "\"format\":7");
+    let other = loss.replace("\"format\":2", "\"format\":7");
     assert!(Detector::resume(config("loss", MINUTE), &other).is_err());
 }
 
@@ -142,20 +142,28 @@ fn what_was_agreed_takes_the_place_of_what_is_learned() {
 }
 
 #[test]
-fn more_loss_is_found_a_burst_is_not() {
-    let mut detector = Detector::new(settings(json!({"quantity": "loss", "period_s": 60.0, "packets": 60})));
-    let mut noise = Noise(9);
-    let mut lost = |rate: f64| (0..60).filter(|_| noise.uniform() < rate).count() as f64 / 60.0;
-    let at_s = START_S + 7.0 * DAY_S;
-    let changes = feed(&mut detector, MINUTE, (START_S, at_s), |now_s| {
-        Some(if now_s == START_S + 3.0 * DAY_S { 0.3 } else { lost(1e-4) })
+fn a_level_at_the_edge_of_what_was_agreed_does_not_alternate() {
+    let agreed = settings(json!({"quantity": "rtt_s", "period_s": 10.0, "agreed": 0.02}));
+    let mut detector = Detector::new(agreed);
+    let mut noise = Noise(10);
+    let mut at = |from: f64, to: f64, level: f64| {
+        let times = (START_S + 10.0 * from, START_S + 10.0 * to);
+        kinds(&feed(&mut detector, 10.0, times, |_| Some(level * (1.0 + 0.01 * noise.gaussian()))))
+    };
+    assert_eq!(at(0.0, 5000.0, 0.022), [Kind::AgreedMissed], "one, and it stays");
+    assert_eq!(at(5000.0, 5100.0, 0.0202), [Kind::Recovered]);
+}
+
+#[test]
+fn tests_that_wait_for_their_budget_are_judged_all_the_same() {
+    let agreed = settings(json!({"quantity": "available_bps", "period_s": 300.0, "agreed": 400e6}));
+    let mut detector = Detector::new(agreed);
+    // Every half an hour in place of every five minutes.
+    let changes = feed(&mut detector, 1800.0, (START_S, START_S + 30.0 * 1800.0), |at_s| {
+        Some(if at_s < START_S + 20.0 * 1800.0 { 420e6 } else { 200e6 })
     });
-    assert_eq!(changes, []);
-    let changes = feed(&mut detector, MINUTE, (at_s, at_s + 3600.0), |_| Some(lost(0.05)));
-    assert_eq!(kinds(&changes), [Kind::Step]);
-    assert!(changes[0].found_s <= at_s + 5.0 * MINUTE, "{changes:?}");
-    let changes = feed(&mut detector, MINUTE, (at_s + 3600.0, at_s + 7200.0), |_| Some(lost(1e-4)));
-    assert_eq!(kinds(&changes), [Kind::Recovered]);
+    assert_eq!(kinds(&changes), [Kind::AgreedMissed]);
+    assert!(changes[0].found_s <= START_S + 23.0 * 1800.0);
 }
 
 #[test]

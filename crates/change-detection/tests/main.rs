@@ -1,5 +1,6 @@
 //! Tests of change detection.
 
+mod arrival;
 mod cause;
 mod detector;
 mod series;
