@@ -35,6 +35,16 @@ const DIFFERENCE: f64 = 0.06;
 /// Streams that no available bandwidth explains, of all, from which on they count for nothing beside the groups.
 const MAX_MISFIT: f64 = 0.12;
 
+/// A group left too slowly where it took so much longer than was asked, in parts and in ns: its gap is the host's. The
+/// least is that of a send by system call.
+const SLOW_PART: f64 = 0.2;
+const SLOW_LEAST_NS: f64 = 20_000.0;
+/// Packets that left late, of all, from which on the host has spoiled the test: a tenth of the streams and pairs left at
+/// other rates than theirs, and a stream that is filled up by a late host looks like a queue.
+const MAX_LATE: f64 = 0.1;
+/// The same where streams contradict each other: that is a late host's doing as well as that of bursts.
+const MAX_LATE_MISFIT: f64 = 0.03;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Groups,
@@ -62,6 +72,9 @@ pub struct Available {
     wide: Vec<(f64, Trend)>,
     close: Vec<(f64, Trend)>,
     late: u64,
+    packets: u64,
+    /// Groups that left too slowly.
+    slow: usize,
     outcome: Option<Outcome>,
 }
 
@@ -83,6 +96,8 @@ impl Available {
             wide: vec![],
             close: vec![],
             late: 0,
+            packets: 0,
+            slow: 0,
             outcome: None,
         }
     }
@@ -198,6 +213,11 @@ impl Available {
         if dispersion <= 0 || span == 0 {
             return;
         }
+        let asked_ns = (self.group().1 * (group.sent as u64 - 1)) as f64;
+        if group.span_ns as f64 > asked_ns + (SLOW_PART * asked_ns).max(SLOW_LEAST_NS) {
+            self.slow += 1;
+            return;
+        }
         // Bits that the line sent between its first and last packet, less the group's own, came meanwhile.
         let crossed = capacity * dispersion as f64 / 1e9 - bits * (count - 1) as f64;
         self.by_groups.push((crossed, capacity * span as f64 / 1e9));
@@ -280,6 +300,15 @@ impl Available {
     }
 
     fn conclude(&mut self, now_ns: u64) {
+        let most_late = if self.misfit() > MAX_MISFIT { MAX_LATE_MISFIT } else { MAX_LATE };
+        if self.late as f64 > most_late * self.packets as f64 {
+            let (late, all) = (self.late, self.packets);
+            return self.refuse(now_ns, format!("this host is too busy: {late} of {all} packets left late"));
+        }
+        let (slow, all) = (self.slow, self.slow + self.by_groups.len());
+        if 2 * slow > all {
+            return self.refuse(now_ns, format!("this host is too busy: {slow} of {all} groups left too slowly"));
+        }
         let capacity = self.capacity_bps();
         let carried = self.by_groups.iter().map(|group| group.1).sum::<f64>().max(1.0);
         let crossed = self.by_groups.iter().map(|group| group.0).sum::<f64>() / carried;
@@ -368,6 +397,7 @@ impl Estimator for Available {
         let Some(train) = self.sent.take() else { return };
         self.capacity.stamp_step_ns = report.stamp_step_ns.max(1);
         self.late += u64::from(report.late);
+        self.packets += report.packets.len() as u64;
         let all = groups(&train, &self.sizes, report);
         match self.stage {
             Stage::Groups => self.handle_groups(now_ns, &all),

@@ -75,6 +75,19 @@ fn all_of_an_idle_line_is_available() {
 }
 
 #[test]
+fn available_bandwidth_that_the_own_host_spoiled_is_refused() {
+    let test = r#"{"test": "available", "capacity_bps": 200000000}"#;
+    let idle = Line::new(200_000_000);
+    refusal(&run(&Line { stalls: (200_000, 5), ..idle.clone() }, test), "packets left late");
+    refusal(&run(&Line { stalls: (500_000, 61), ..idle.clone() }, test), "packets left late");
+    // Few late packets: their groups do not count.
+    for every in [97, 203, 409] {
+        let outcome = run(&Line { stalls: (300_000, every), ..idle.clone() }, test);
+        assert_near(value(&outcome, "available_bps"), 2e8, 0.02);
+    }
+}
+
+#[test]
 fn the_depth_of_a_queue_is_found_or_its_bound_named() {
     for queue_bytes in [30_000, 1_000_000, 5_000_000] {
         let line = Line { queue_bytes, ..Line::new(1_000_000_000) };

@@ -18,6 +18,8 @@ pub struct Line {
     /// Least time between two packets of the sender, ns.
     pub sender_gap_ns: u64,
     pub skew_e9: u64,
+    /// The sender's host is away for so many ns at every so many packets' time; 0: never.
+    pub stalls: (u64, u64),
     /// State: of the bucket, of the line, of the shaper.
     pub tokens: f64,
     pub filled_ns: u64,
@@ -36,6 +38,7 @@ impl Line {
             coalescing_ns: 1,
             sender_gap_ns: 0,
             skew_e9: 0,
+            stalls: (0, 0),
             tokens: f64::INFINITY,
             filled_ns: 0,
             free_ns: 0,
@@ -72,9 +75,12 @@ impl Line {
     }
 
     fn send(&mut self, begin_ns: u64, train: &Train) -> TrainReport {
-        let mut last = 0;
-        let packet = |&offset: &u64| {
-            let sent_ns = (begin_ns + offset).max(last);
+        let (mut last, mut late) = (0, 0);
+        let packet = |(at, &offset): (usize, &u64)| {
+            let due_ns = begin_ns + offset;
+            let stalls = self.stalls.1 > 0 && (at as u64).is_multiple_of(self.stalls.1);
+            let sent_ns = (due_ns + if stalls { self.stalls.0 } else { 0 }).max(last);
+            late += u32::from(sent_ns > due_ns + 100_000);
             last = sent_ns + self.sender_gap_ns;
             let received_ns = self.pass(sent_ns, train.packet_bytes).map(|at| {
                 let at = at.div_ceil(self.coalescing_ns) * self.coalescing_ns;
@@ -83,8 +89,8 @@ impl Line {
             });
             TrainPacket { sent_ns, received_ns, returned_ns: received_ns.map(|_| last), router: None }
         };
-        let packets = train.offsets_ns.iter().map(packet).collect();
-        TrainReport { packets, stamp_step_ns: self.stamp_step_ns, late: 0 }
+        let packets = train.offsets_ns.iter().enumerate().map(packet).collect();
+        TrainReport { packets, stamp_step_ns: self.stamp_step_ns, late }
     }
 
     /// Runs `estimator` to its end.
