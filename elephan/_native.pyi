@@ -640,10 +640,11 @@ class PathSessions:
     def remove(self, session: int) -> None: ...
     def poll(self, timeout_s: float) -> list[dict[str, Any]]:
         """Return the samples of answered and lost packets as soon as there are some, else [] after the time or a
-        signal: `session`, `sequence`, `sent_unix_ns`, `rtt_ns` (None: lost), `forward_ns` and `reverse_ns` (one-way
-        delays by the estimated clock of the far end), `one_way_error_ns` (their largest error), `forward_ttl`, `ttl`,
-        `jitter_ns` (RFC 3550, of the round trip), `duplicates`, `is_reordered`, `reorder_extent`,
-        `is_forward_reordered`, `clock_stepped`.
+        signal; a session's in the order of sending: `session`, `sequence`, `sent_unix_ns`, `rtt_ns` (None: lost),
+        `forward_ns` and `reverse_ns` (one-way delays by the estimated clock of the far end), `one_way_error_ns` (their
+        largest error), `forward_ttl`, `ttl`, `jitter_ns` (RFC 3550, of the round trip), `duplicates`, `is_reordered`,
+        `reorder_extent`, `is_forward_reordered`, `clock_stepped`, `late_ns` (of this host, with sending or reading),
+        `residence_ns` (at the reflector).
         """
     def is_done(self) -> bool: ...
     def state(self, session: int) -> str:

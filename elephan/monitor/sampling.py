@@ -133,6 +133,8 @@ def sample_of(raw: dict[str, Any]) -> Sample:
         UNKNOWN if rtt is None or forward is None else forward,
         raw["ttl"] or 0,
         raw["duplicates"] or 0,
+        raw["late_ns"],
+        raw["residence_ns"],
     )
 
 

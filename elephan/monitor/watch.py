@@ -7,14 +7,16 @@ the detectors is made again of the journal.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 from elephan.core import native
-from elephan.monitor import journal
+from elephan.monitor import bins, journal
 from elephan.monitor.journal import LOST, UNKNOWN, Sample
 from elephan.monitor.spec import PathSpec
 from elephan.monitor.summaries import nearest_rank, row
@@ -22,10 +24,18 @@ from elephan.monitor.writing import Journal, save
 
 SAVE_S = 300.0
 """Time between two savings of the detectors' states, s: a restart reads so much of the journal at most."""
-OF_SAMPLES = ("rtt_s", "loss", "ttl", "forward_delay_s", "reverse_delay_s")
-"""Quantities of samples that have a detector."""
-ANSWERS = 3
-"""Samples after which a path that was silent counts as answering."""
+OF_BINS = ("rtt_s", "ttl", "forward_delay_s", "reverse_delay_s")
+"""Quantities whose detectors see a value of each bin."""
+OF_PACKETS = ("answer", "loss")
+"""Quantities whose detectors see each packet."""
+OF_ONE_WAY = ("forward_delay_s", "reverse_delay_s")
+"""Quantities whose changes count in parts of half of the RTT, because the clocks' offset makes them relative to
+nothing."""
+LEAST_REFERENCE_S = 50e-6
+SILENCE_S, SILENCE_PACKETS = 3.0, 5
+"""A path is silent after so long and so many packets without an answer, at least."""
+HOST_IS_LATE = 0.2
+"""Share of late samples from which on a host is said to be busy."""
 QUIET_AFTER_TEST_S = 1.0
 """Time after a test in which a queue that it has filled runs empty, s."""
 
@@ -62,6 +72,14 @@ class PathWatch:
         self._saved_s = 0.0
         self._detected_ns = 0
         """Time of the newest sample that the detectors have had."""
+        stamp = spec.stamp()
+        self._bin = bins.Bin.of_period(1.0 if stamp is None else stamp.period_ns / 1e9)
+        self._is_silent = False
+        rtt_s = spec.benchmark.get("rtt_s")
+        self._reference_s = None if rtt_s is None else rtt_s / 2
+        """Scale of changes of one-way delays; None: the first bin gives it."""
+        self.late = (0.0, 0.0)
+        """Shares of the newest bin's samples with which this host was late, and the far one."""
         self._summarised: int | None = None
         """Start of the newest minute that is summarised."""
         self._hour: int | None = None
@@ -79,14 +97,21 @@ class PathWatch:
         self._summarised = state.get("summarised")
         self._hour = None if self._summarised is None else self._summarised // 3600 * 3600
         self.latest = dict(state.get("latest", {}))
+        self._is_silent = bool(state.get("silent", False))
+        with suppress(TypeError):
+            self._bin.samples = [Sample(*one) for one in state.get("bin", [])]
+        self._reference_s = self._reference_s or state.get("reference_s")
         saved = state.get("detectors", {})
         self._wanted_detectors(saved)
 
     def _wanted_detectors(self, saved: dict[str, Any]) -> None:
         stamp = self.spec.stamp()
         if stamp is not None:
-            for quantity in OF_SAMPLES:
+            for quantity in OF_PACKETS:
                 self._detector(quantity, stamp.period_ns / 1e9, saved)
+            for quantity in OF_BINS:
+                if quantity not in OF_ONE_WAY or self._reference_s is not None:
+                    self._detector(quantity, self._bin.span_s, saved)
         for test in self.spec.tests:
             for quantity in QUANTITIES_OF.get(test.test, ()):
                 self._detector(quantity, test.period_ns / 1e9, saved)
@@ -94,6 +119,10 @@ class PathWatch:
     def _detector(self, quantity: str, period_s: float, saved: dict[str, Any]) -> None:
         config: dict[str, Any] = {"quantity": quantity, "period_s": period_s, "change": self.spec.change_e6 / 1e6}
         config["utc_offset_s"] = float(time.localtime().tm_gmtoff or 0)
+        if quantity in OF_ONE_WAY and self._reference_s is not None:
+            config["reference_s"] = max(LEAST_REFERENCE_S, self._reference_s)
+        if quantity == "answer":
+            config["silence_samples"] = max(SILENCE_PACKETS, math.ceil(SILENCE_S / period_s))
         agreed = self.spec.benchmark.get(quantity)
         if agreed is not None:
             config["agreed"] = agreed
@@ -113,6 +142,9 @@ class PathWatch:
             "detected_ns": self._detected_ns,
             "summarised": self._summarised,
             "latest": self.latest,
+            "silent": self._is_silent,
+            "reference_s": self._reference_s,
+            "bin": [list(astuple(one)) for one in self._bin.samples],
             "detectors": {
                 quantity: {"config": self._configs[quantity], "state": one.state()}
                 for quantity, one in self.detectors.items()
@@ -221,38 +253,44 @@ class PathWatch:
         """Give a sample to the detectors; return what they found."""
         at_s = one.sent_ns / 1e9
         self._detected_ns = one.sent_ns
-        values: dict[str, float | None] = {"rtt_s": None, "loss": 1.0}
-        if not one.is_lost:
-            values = {"rtt_s": one.rtt_ns / 1e9, "loss": 0.0}
-            if one.ttl:
-                values["ttl"] = float(one.ttl)
-            if one.forward_ns != UNKNOWN:
-                values["forward_delay_s"] = one.forward_ns / 1e9
-                values["reverse_delay_s"] = (one.rtt_ns - one.forward_ns) / 1e9
-        found = []
-        for quantity, value in values.items():
-            found += self._feed(quantity, at_s, value)
+        found: list[Found] = []
+        done = self._bin.add(one)
+        if done:
+            self.late = bins.late_shares(done)
+            values = bins.values_of(done)
+            if self._reference_s is None and "rtt_s" in values:
+                self._reference_s = values["rtt_s"] / 2
+                for quantity in OF_ONE_WAY:
+                    self._detector(quantity, self._bin.span_s, {})
+            for quantity, value in values.items():
+                found += self._feed(quantity, done[-1].sent_ns / 1e9, value)
+        for _, change in self._feed("answer", at_s, None if one.is_lost else 1.0):
+            self._is_silent = change["kind"] == "silent"
+            found.append(("silence", change))
+        if not self._is_silent:
+            # Packets of an outage are no loss: silence says it all.
+            found += self._feed("loss", at_s, float(one.is_lost))
         return found
 
     def _feed(self, quantity: str, at_s: float, value: float | None) -> list[Found]:
         detector = self.detectors.get(quantity)
-        if detector is None:
-            return []
-        text = detector.handle_sample(at_s, value)
+        text = None if detector is None else detector.handle_sample(at_s, value)
         if text is None:
             return []
         change = json.loads(text)
-        if change["kind"] in ("silent", "answered"):
-            # Of the path, whichever quantity shows it.
-            return [("silence", change)] if quantity == "rtt_s" else []
+        if quantity == "answer" and change["kind"] not in ("silent", "answered"):
+            return []
         return [(quantity, change)]
 
     def handle_outcome(self, at_s: float, outcome: dict[str, Any]) -> list[Found]:
         """Take a path test's outcome; return changes."""
         found = []
         for one in outcome["estimates"]:
+            if one["quantity"] in (*OF_BINS, *OF_PACKETS) and self.spec.stamp() is not None:
+                # The on-going test's are of more packets.
+                continue
             self.latest[one["quantity"]] = one["value"]
-            if one["quantity"] not in OF_SAMPLES:
+            if one["quantity"] not in (*OF_BINS, *OF_PACKETS):
                 found += self._feed(one["quantity"], at_s, one["value"])
         return found
 

@@ -75,6 +75,78 @@ def test_silence_is_the_paths_and_a_tests_own_load_is_not_judged(tmp_path: Path)
     assert ("silence", "answered") in [(quantity, change["kind"]) for quantity, change in found]
 
 
+def probes(rates: list[tuple[int, float]], period_s: float = 0.1, seed: int = 1) -> list[Sample]:
+    """Return samples in which a share of the packets is lost for so many packets, then another."""
+    rng = np.random.default_rng(seed)
+    lost = np.concatenate([rng.random(count) < rate for count, rate in rates])
+    return [
+        Sample(round((START + number * period_s) * 1e9), LOST if gone else 20_000_000, 10_000_000, 55)
+        for number, gone in enumerate(lost.tolist())
+    ]
+
+
+def test_a_thousand_times_the_agreed_loss_is_one_alert_with_tests_in_between(tmp_path: Path) -> None:
+    tests = (TestSpec("stamp", 10**8),)
+    of = PathSpec("vienna", "192.0.2.1:862", None, None, 10**9, 10_000, "*vienna", {"loss": 1e-5}, (), False, tests)
+    watch = PathWatch(of, 7, tmp_path)
+    stream = probes([(6000, 1e-5), (12_000, 1e-2)])
+    found = []
+    for number, first in enumerate(range(0, 18_000, 50)):
+        # A path test of 5 s every 30 s: its own load is not judged, and what was seen before it is not forgotten.
+        part = stream[first : first + 50]
+        found += watch.handle(part, loaded=number % 6 == 5)[1]
+    assert [(quantity, change["kind"]) for quantity, change in found] == [("loss", "agreed_missed")]
+    (_, change) = found[0]
+    # Three to ten losses: 30 to 100 s at ten packets a second, and the sixth of the time in which a test runs.
+    assert START + 600 < change["found_s"] < START + 600 + 200
+    assert change["before"] == 1e-5 and 1e-3 < change["after"] < 0.1
+
+
+def test_a_busy_host_is_told_from_a_longer_path(tmp_path: Path) -> None:
+    tests = (TestSpec("stamp", 10**8),)
+    of = PathSpec("vienna", "192.0.2.1:862", None, None, 10**9, 10_000, "*vienna", {"rtt_s": 0.02}, (), False, tests)
+    watch = PathWatch(of, 7, tmp_path)
+    rng = np.random.default_rng(3)
+
+    def sent(first: int, count: int, rtt_s: float, busy: float, late_s: float) -> list[Sample]:
+        made = []
+        for number in range(first, first + count):
+            late = round(rng.exponential(late_s) * 1e9) if rng.random() < busy else 0
+            made.append(Sample((START * 10 + number) * 10**8, round(rtt_s * 1e9) + late, 10**7, 55, 0, late, late // 2))
+        return made
+
+    # Nine of ten packets are late by 10 ms on the mean: the median of all is 26 ms.
+    assert watch.handle(sent(0, 6000, 0.02, 0.9, 0.01), loaded=False)[1] == []
+    assert watch.late[0] > 0.5
+    # The path is found to be longer all the same.
+    _, found = watch.handle(sent(6000, 600, 0.026, 0.9, 0.01), loaded=False)
+    assert [(quantity, change["kind"]) for quantity, change in found] == [("rtt_s", "agreed_missed")]
+    assert found[0][1]["found_s"] <= START + 600 + 51
+    # Without a sign of lateness the median counts, and single bursts of a second do not.
+    watch = PathWatch(of, 8, tmp_path / "other")
+    stream = sent(0, 6000, 0.02, 0.0, 0.0)
+    for number in range(0, 6000, 400):
+        stream[number : number + 11] = sent(number, 11, 0.0222, 0.0, 0.0)
+    assert watch.handle(stream, loaded=False)[1] == []
+
+
+def test_the_journal_keeps_lateness_within_its_step() -> None:
+    for late_ns in (0, 9_999, 10_000, 123_456, 5_000_000, 2_000_000_000, 10**12):
+        (one,) = journal.decode(journal.encode([Sample(1, 2, 3, 4, 5, late_ns, late_ns // 3)]))
+        for kept, given in ((one.late_ns, late_ns), (one.residence_ns, late_ns // 3)):
+            # 6 % a step, 28 s at most.
+            assert kept == 0 if given < 10_000 else 0.97 * min(given, 26 * 10**9) <= kept <= 1.03 * given
+
+
+def test_losses_of_an_outage_are_silence_and_what_comes_after_is_judged(tmp_path: Path) -> None:
+    tests = (TestSpec("stamp", 10**8),)
+    of = PathSpec("vienna", "192.0.2.1:862", None, None, 10**9, 10_000, "*vienna", {"loss": 1e-5}, (), False, tests)
+    watch = PathWatch(of, 7, tmp_path)
+    _, found = watch.handle(probes([(3000, 0.0), (200, 1.0), (200, 0.0), (1200, 0.05)]), loaded=False)
+    kinds = [(quantity, change["kind"]) for quantity, change in found]
+    assert kinds == [("silence", "silent"), ("silence", "answered"), ("loss", "agreed_missed")]
+
+
 def test_outcomes_have_detectors_and_states_come_back(tmp_path: Path) -> None:
     watch = PathWatch(spec(available_bps=5e8), 7, tmp_path)
     found = []

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Name with its unit at the end: `rtt_s`, `available_bps`, `loss`.
+    /// Name with its unit at the end: `rtt_s`, `available_bps`, `loss`; `answer` has a value that never changes.
     pub quantity: String,
     /// Time between samples, s.
     pub period_s: f64,
@@ -123,7 +123,7 @@ impl Config {
     pub(crate) fn scale(&self) -> Scale {
         match self.quantity.as_str() {
             "loss" => Scale::Loss,
-            "hops" | "ttl" | "path_mtu_bytes" => Scale::Discrete,
+            "answer" | "hops" | "ttl" | "path_mtu_bytes" => Scale::Discrete,
             "forward_delay_s" | "reverse_delay_s" | "clock_offset_s" => Scale::Difference { unit: self.reference_s },
             name if name.ends_with("_s") => Scale::Ratio { floor: 50e-6 },
             name if name.ends_with("_bps") => Scale::Ratio { floor: 1000.0 },

@@ -122,9 +122,10 @@ impl Watched {
     }
 }
 
-/// Packets within which ten times the agreed loss is found in 19 of 20 cases: docs/howto/monitor.md.
-fn promised(rate: f64) -> f64 {
-    (30.0 / rate).max(1000.0)
+/// Packets within which a loss so many times the agreed one is found in 19 of 20 cases: docs/howto/monitor.md.
+fn promised(rate: f64, times: f64) -> f64 {
+    let lost = if times < 100.0 { 30.0 } else { 12.0 };
+    (lost / rate).max(1000.0)
 }
 
 #[derive(Default, Debug)]
@@ -154,15 +155,16 @@ fn watch(seed: u64, outcome: &mut Outcome) {
         outcome.clock_steps += others.iter().filter(|kind| **kind == Kind::ClockStep).count() as u32;
         // From ten times to a thousand times what was agreed.
         let rate = (agreed * 10f64.powf(1.0 + 2.0 * noise.uniform())).min(0.3).max(10.0 * agreed);
+        let promised = promised(rate, rate / agreed);
         outcome.changes += 1;
-        let (found, others) = path.until(rate, 3.0 * promised(rate), Some(Kind::AgreedMissed));
+        let (found, others) = path.until(rate, 3.0 * promised, Some(Kind::AgreedMissed));
         outcome.clock_steps += others.iter().filter(|kind| **kind == Kind::ClockStep).count() as u32;
         match found {
             None => outcome.missed += 1,
-            Some(packets) => outcome.in_time += u32::from(packets <= promised(rate)),
+            Some(packets) => outcome.in_time += u32::from(packets <= promised),
         }
         // At constant loss the alert stays.
-        let (_, others) = path.until(rate, 3.0 * promised(rate), None);
+        let (_, others) = path.until(rate, 3.0 * promised, None);
         outcome.flaps += others.iter().filter(|kind| **kind == Kind::Recovered).count() as u32;
         if found.is_some() {
             let (ended, _) = path.until(agreed * noise.uniform(), 1000.0 / rate + 3000.0, Some(Kind::Recovered));
