@@ -83,6 +83,16 @@ def share(value: float | None) -> str:
     return f"{digits(value * 100)} %" if abs(value) < 0.0995 else f"{value * 100:.1f} %"
 
 
+def loss(value: float | None) -> str:
+    """Return a loss ratio as scenarios have it: "3.3e-3", which compares with 1e-5 at a glance as 0.33 % does not."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value in (0, 1):
+        return f"{value:.0f}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
 def count(value: float | None) -> str:
     """Return a number of things: 241936 as "241,936"; a mean of counts keeps a digit below 100."""
     if value is None or not math.isfinite(value):
@@ -101,9 +111,9 @@ def pluralize(number: int, noun: str) -> str:
 
 
 def of_quantity(quantity: str, value: float | None, otherwise: Callable[[float | None], str] = count) -> str:
-    """Return a value in the unit that ends its quantity's name, as `rtt_s` and `capacity_bps` do; `loss` is a part."""
+    """Return a value in the unit that ends its quantity's name, as `rtt_s` and `capacity_bps` do; `loss` is a ratio."""
     if quantity in ("loss", "line_loss"):
-        return share(value)
+        return loss(value)
     if quantity == "path_mtu_bytes":
         return exact_size(value)
     for ending, show in (("_bps", rate), ("_bytes", size), ("_s", duration)):

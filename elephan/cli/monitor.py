@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,9 +54,10 @@ def now(
 ) -> None:
     """Run a path test at once, by the monitor that runs: before all others, and whatever its budget says.
 
-    What it costs is taken from the budget, so that tests of the schedule wait longer.
+    What it costs is taken from the budget, so that tests of the schedule wait longer. Exit code 1 where the method
+    refuses.
     """
-    from elephan.errors import InputError
+    from elephan.errors import InputError, RunError
     from elephan.monitor.asking import ask_running
 
     answers = ask_running(store, {"do": "now", "path": path, "test": test}, monitor)
@@ -65,9 +67,10 @@ def now(
     outcome = answers[0]["outcome"]
     if json_:
         emit(json.dumps(outcome))
-        return
-    for line in _outcome_lines(outcome):
-        emit(line)
+    else:
+        emit("\n".join(_outcome_lines(outcome)))
+    if outcome["refused"]:
+        raise RunError(f"{path}: {test}: refused: {outcome['refused']}")
 
 
 def _outcome_lines(outcome: dict[str, Any]) -> list[str]:
@@ -79,8 +82,6 @@ def _outcome_lines(outcome: dict[str, Any]) -> list[str]:
         quantity = one["quantity"]
         low, high = value_text(quantity, one["low"]), value_text(quantity, one["high"])
         lines.append(f"{name_of(quantity)}: {value_text(quantity, one['value'])} ({low} to {high})")
-    if outcome["refused"]:
-        lines.append(f"refused: {outcome['refused']}")
     lines += outcome["notes"]
     cost = outcome["cost"]
     lines.append(f"cost: {cost['packets']} packets, {units.size(cost['bytes'])}, {units.duration(cost['seconds'])}")
@@ -90,6 +91,7 @@ def _outcome_lines(outcome: dict[str, Any]) -> list[str]:
 @app.command()
 def status(store: StoreAt = None, monitor: Name = None, json_: Json = False) -> None:
     """Show what the monitors of a store do now; of one that does not run, what it has stored last."""
+    from elephan import units
     from elephan.monitor.asking import ask_running
     from elephan.monitor.explanations import value_text
 
@@ -110,6 +112,10 @@ def status(store: StoreAt = None, monitor: Name = None, json_: Json = False) -> 
             emit(f"  {one['name']} ({one['towards']}): {one['state']}; {', '.join(latest) or 'nothing yet'}")
             for text in [*one["alerts"], *([one["fault"]] if one["fault"] else [])]:
                 emit(f"    {text}")
+            for text in _late_lines(one["late"]):
+                emit(f"    {text}")
+            for refusal in one["refused"]:
+                emit(f"    {refusal['test']}: refused {units.duration(refusal['age_s'])} ago: {refusal['why']}")
             for test in one["tests"]:
                 state = "runs" if test["running"] else test["waits"] or f"in {test['next_s']:.0f} s"
                 emit(f"    {test['test']}: {state}{_missed(test['missed'])}")
@@ -118,6 +124,17 @@ def status(store: StoreAt = None, monitor: Name = None, json_: Json = False) -> 
 
 
 _SHOWN = {"rtt_s": "RTT", "loss": "loss", "available_bps": "available", "capacity_bps": "capacity"}
+
+
+def _late_lines(late: list[float]) -> list[str]:
+    from elephan import units
+    from elephan.monitor.watch import HOST_IS_LATE
+
+    return [
+        f"{host} is busy: late with {units.share(share)} of the packets; delays of the others are judged"
+        for host, share in zip(("this host", "the far host"), late, strict=True)
+        if share >= HOST_IS_LATE
+    ]
 
 
 def _missed(count: int) -> str:
@@ -135,6 +152,35 @@ def _stored_status(store: str | None) -> None:
         for one in paths:
             last = "no sample" if one.last_sample_s is None else f"last sample {moment(one.last_sample_s)}"
             emit(f"{one.monitor} {one.name} ({one.towards}): not watched now; {last}")
+
+
+@app.command()
+def alerts(
+    path: Annotated[
+        str | None, typer.Argument(metavar="PATH", help="Of one path. Default: of all.", show_default=False)
+    ] = None,
+    store: StoreAt = None,
+    is_open: Annotated[bool, typer.Option("--open", help="Those that last.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many.", min=1, max=100_000)] = 50,
+    json_: Json = False,
+) -> None:
+    """Show the alerts of a store, newest first, whether its monitors run or not."""
+    from elephan.errors import InputError
+    from elephan.monitor.explanations import moment
+    from elephan.monitor.reading import MonitorReader
+
+    with MonitorReader(store) as reader:
+        paths = {one.name: one.id for one in reader.paths()}
+        if path is not None and path not in paths:
+            raise InputError(f'no path "{path}"; there is {", ".join(paths) or "none"}')
+        found = reader.alerts(None if path is None else paths[path], open_only=is_open, limit=limit)
+    if json_:
+        emit(json.dumps([asdict(one) for one in found]))
+        return
+    for one in found:
+        until = "lasts" if one.ended_s is None else f"until {moment(one.ended_s)}"
+        cause = f"; likely cause: {one.cause.replace('_', ' ')}" if one.cause else ""
+        emit(f"{moment(one.since_s)}, {until}: {one.text}{cause}")
 
 
 @app.command()

@@ -18,7 +18,7 @@ from elephan.scenario.table import Name, Table, setting
 from elephan.scenario.validated import validated
 from elephan.units import pluralize, rate
 
-TESTS = ("stamp", "capacity", "available", "queue", "policer", "hops", "mtu", "throughput")
+TESTS = ("stamp", "capacity", "available", "queue", "policer", "loss", "hops", "mtu", "throughput")
 STAMP_PORT = 862
 """UDP port that IANA gave STAMP and TWAMP."""
 LEAST_PERIOD_NS = 10**8
@@ -202,11 +202,12 @@ class Test(Table):
 
     __test__ = False
 
-    test: Literal["stamp", "capacity", "available", "queue", "policer", "hops", "mtu", "throughput"] = setting(
+    test: Literal["stamp", "capacity", "available", "queue", "policer", "loss", "hops", "mtu", "throughput"] = setting(
         examples=["stamp"]
     )
     """`stamp`: delay, loss and TTL, a packet each period. The others are measurements that take seconds:
-    `capacity`, `available` bandwidth, depth of the `queue`, `policer`, `hops`, `mtu`, `throughput`."""
+    `capacity`, `available` bandwidth, depth of the `queue`, `policer`, `loss` of a steady stream, `hops`, `mtu`,
+    `throughput`."""
     period: PositiveSpan = setting(examples=["1s", "5min"])
     """Time from one to the next: at least 100 ms of `stamp`, 10 s of the others."""
     duration: Annotated[int, PlainValidator(_duration), _text("time")] | None = setting(None, examples=["10s"])

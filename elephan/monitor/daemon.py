@@ -33,7 +33,7 @@ from elephan.monitor.sampling import Sampler, key_of
 from elephan.monitor.schedule import Job, Schedule
 from elephan.monitor.spec import STAMP_PACKET_BYTES, PathSpec, Spec, TestSpec
 from elephan.monitor.tables import monitor_folder, path_folder, path_id
-from elephan.monitor.watch import QUIET_AFTER_TEST_S, Found, PathWatch
+from elephan.monitor.watch import HOST_IS_LATE, QUIET_AFTER_TEST_S, Found, PathWatch
 from elephan.monitor.writing import Database, free_bytes, make_space, save
 from elephan.printable import printable
 from elephan.store.place import Place
@@ -47,6 +47,9 @@ SEND_S = 300.0
 """Time between two sendings to a server, s."""
 NOTIFY_RETRY_S = (10.0, 600.0)
 """Time until a message that was not taken is sent again, s: doubled from the first to the second."""
+
+OF_DELAY = ("rtt_s", "forward_delay_s", "reverse_delay_s")
+"""Quantities that a late host moves."""
 
 Say = Callable[[str], None]
 
@@ -73,6 +76,8 @@ class Daemon:
         self.reflectors = Reflectors()
         self.outcomes: dict[tuple[str, str], dict[str, Any]] = {}
         """Newest outcome of each path's tests."""
+        self.refusals: dict[tuple[str, str], tuple[float, str]] = {}
+        """Time and reason of each path's tests whose newest outcome is a refusal."""
         self.test_bytes: dict[tuple[str, str], float] = {}
         self._replies: dict[int, Reply] = {}
         self._changed: set[str] = set()
@@ -365,6 +370,9 @@ class Daemon:
         self.schedule.done(job, cost, False, now_s)
         self.test_bytes[job.key] = self.test_bytes.get(job.key, 0.0) + cost
         self.outcomes[job.key] = outcome
+        self.refusals.pop(job.key, None)
+        if outcome["refused"]:
+            self.refusals[job.key] = now, str(outcome["refused"])
         if watch is not None:
             watch.loaded_until_s = now + 1.0
             self._store_outcome(watch, job.test.test, now, outcome)
@@ -414,8 +422,14 @@ class Daemon:
         ]
         before, after = watch.delays()
         policer = self.outcomes.get((watch.spec.name, "policer"))
+        hosts = [
+            {"name": name, "late": share}
+            for name, share in zip(("near", "far"), watch.late, strict=True)
+            if share >= HOST_IS_LATE and all(one["quantity"] in OF_DELAY for one in moves)
+        ]
         asked = {
             "changes": moves,
+            "hosts": hosts,
             "rtt_before": before,
             "rtt_after": after,
             "policer": None if policer is None else bool(policer["estimates"]),
@@ -603,11 +617,17 @@ class Daemon:
             ]  # fmt: skip
             age = None if watch.last_sample_s is None else max(0.0, now - watch.last_sample_s)
             alerts = [alert.text for alert in self.book.open.values() if alert.path == name]
+            refused = [
+                {"test": test, "age_s": max(0.0, now - at), "why": why}
+                for (path, test), (at, why) in self.refusals.items()
+                if path == name
+            ]
             state = "paused" if watch.spec.paused else "silent" if name in self.schedule.silent else "good"
             paths.append(
                 {"name": name, "towards": watch.spec.towards or watch.spec.host,
                  "state": "alert" if alerts and state == "good" else state, "latest": watch.latest, "sent": watch.sent,
                  "lost": watch.lost, "age_s": age, "fault": self._fault(watch.spec), "tests": tests, "alerts": alerts,
+                 "refused": refused, "late": list(watch.late),
                  "budget_bytes": None if account is None else account.tokens}
             )  # fmt: skip
         return {

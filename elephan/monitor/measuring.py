@@ -14,9 +14,9 @@ STAMP_PACKETS = 20
 """Packets of `stamp` by hand, 100 ms apart."""
 THROUGHPUT_NS = 10 * 10**9
 """Time for which `throughput` sends unless the file says otherwise, ns."""
-OF_TRAINS = ("capacity", "available", "queue", "policer", "hops")
+OF_TRAINS = ("capacity", "available", "queue", "policer", "loss", "hops")
 """Tests that are told the line's rate and the share of it that they may take."""
-OF_CAPACITY = ("available", "queue", "policer")
+OF_CAPACITY = ("available", "queue", "policer", "loss")
 """Of these, those that measure the capacity first unless it is known."""
 
 

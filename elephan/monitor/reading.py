@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 State = Literal["good", "alert", "silent", "paused"]
 STAMP_QUANTITIES = ("rtt_s", "forward_delay_s", "reverse_delay_s", "jitter_s", "loss", "ttl")
 """Quantities of each sample; all others come from outcomes of path tests."""
-TESTS = ("capacity", "available", "queue", "policer", "hops", "mtu", "throughput")
+TESTS = ("capacity", "available", "queue", "policer", "loss", "hops", "mtu", "throughput")
 """Path tests whose outcomes are stored one by one."""
 UNITS = {"_s": "s", "_bps": "bit/s", "_bytes": "B"}
 RAW_SPAN_S = 2 * 86_400
@@ -208,7 +208,11 @@ class MonitorReader(StoreReader):
                 id=path_id, test=test,
             ):  # fmt: skip
                 for one in json.loads(outcome)["estimates"]:
-                    latest[one["quantity"]] = one["value"]
+                    if one["quantity"] not in STAMP_QUANTITIES:
+                        latest[one["quantity"]] = one["value"]
+                    else:
+                        # The on-going test's are of more packets.
+                        latest.setdefault(one["quantity"], one["value"])
         return last_s, latest
 
     def _newest_sample(self, path_id: int, now: float) -> journal.Sample | None:

@@ -21,15 +21,6 @@ class Quantity:
     show: Callable[[float | None], str]
 
 
-def _loss(value: float | None) -> str:
-    """Return a probability: per cent where people say that, else as 1e-5."""
-    if value is None or not math.isfinite(value):
-        return NOTHING
-    if value == 0:
-        return "0 %"
-    return units.share(value) if value >= 0.0005 else f"{value:.1e}".replace("e-0", "e-")
-
-
 def _whole(value: float | None) -> str:
     return NOTHING if value is None or not math.isfinite(value) else f"{value:.0f}"
 
@@ -41,7 +32,7 @@ QUANTITIES = {
         Quantity("forward_delay_s", "delay out", "s", units.duration),
         Quantity("reverse_delay_s", "delay back", "s", units.duration),
         Quantity("jitter_s", "jitter", "s", units.duration),
-        Quantity("loss", "loss", "", _loss),
+        Quantity("loss", "loss", "", units.loss),
         Quantity("capacity_bps", "capacity", "bit/s", units.rate),
         Quantity("available_bps", "available", "bit/s", units.rate),
         Quantity("throughput_bps", "throughput", "bit/s", units.rate),
