@@ -6,14 +6,16 @@ reports a change away from the level before.
 
 from __future__ import annotations
 
-import json
 import math
-import statistics
+import tempfile
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from elephan.core import native
+from elephan.monitor.journal import LOST, UNKNOWN, Sample
+from elephan.monitor.spec import PathSpec, TestSpec
+from elephan.monitor.watch import OF_BINS, QUANTITIES_OF, PathWatch
 from evaluation.change_detection.series import DAY_S, Series
 
 Method: TypeAlias = Callable[[Series], list[int]]
@@ -22,18 +24,51 @@ LEARNED_DAYS = 14
 """Days from whose samples the plain threshold takes its median."""
 
 
-def elephan_events(series: Series) -> list[tuple[int, dict[str, object]]]:
-    """Return every change that elephan's detector reports, with the index of its sample."""
-    config: dict[str, object] = {"quantity": series.quantity, "period_s": series.period_s, "packets": series.packets}
-    if series.quantity == "forward_delay_s":
-        config["reference_s"] = statistics.median(one for one in series.values[:1000].tolist() if not math.isnan(one))
-    detector = native.ChangeDetector(json.dumps(config))
-    events: list[tuple[int, dict[str, object]]] = []
-    for index, (at, value) in enumerate(zip(series.times.tolist(), series.values.tolist(), strict=True)):
-        found = detector.handle_sample(at, None if math.isnan(value) else value)
-        if found is not None:
-            events.append((index, json.loads(found)))
-    return events
+def watch(folder: Path, quantity: str, period_s: float, benchmark: dict[str, float] | None = None) -> PathWatch:
+    """Return a path of the monitor that measures a quantity: what the daemon hands its samples and outcomes to."""
+    test = next((test for test, quantities in QUANTITIES_OF.items() if quantity in quantities), "stamp")
+    spec = PathSpec(
+        "judged", "192.0.2.1:862", None, None, 10**9, 10_000, "*judged", benchmark or {}, (), False,
+        (TestSpec(test, round(period_s * 1e9)),),
+    )  # fmt: skip
+    return PathWatch(spec, 1, folder)
+
+
+def elephan_events(series: Series) -> list[tuple[int, dict[str, Any]]]:
+    """Return every change of the series' quantity that the monitor finds, with the index of the sample by then."""
+    with tempfile.TemporaryDirectory() as folder:
+        judge = watch(Path(folder), series.quantity, series.period_s)
+        rows = zip(series.times.tolist(), series.values.tolist(), strict=True)
+        found: list[Any] = []
+        # A value of ten seconds is complete with the sample after it.
+        behind = int(series.quantity in OF_BINS)
+        if series.quantity in OF_BINS:
+            samples = [_sample(series.quantity, at, value) for at, value in rows]
+            for first in range(0, len(samples), 8640):
+                found += judge.handle(samples[first : first + 8640], loaded=False)[1]
+        else:
+            for at, value in rows:
+                if not math.isnan(value):
+                    estimate = {"quantity": series.quantity, "value": value, "low": value, "high": value}
+                    found += judge.handle_outcome(at, {"estimates": [estimate]})
+        judge.close()
+    start_s = float(series.times[0])
+    return [
+        (min(round((change["found_s"] - start_s) / series.period_s) + behind, len(series.times) - 1), change)
+        for quantity, change in found
+        if quantity == series.quantity
+    ]
+
+
+def _sample(quantity: str, at_s: float, value: float) -> Sample:
+    sent_ns = round(at_s * 1e9)
+    if math.isnan(value):
+        return Sample(sent_ns, LOST)
+    rtt_ns = round(value * 1e9)
+    # The delay there is the quantity that is judged, of a path that is as long back.
+    if quantity == "forward_delay_s":
+        return Sample(sent_ns, 2 * rtt_ns, rtt_ns, 55)
+    return Sample(sent_ns, rtt_ns, UNKNOWN, 55)
 
 
 def elephan(series: Series) -> list[int]:
@@ -42,13 +77,13 @@ def elephan(series: Series) -> list[int]:
 
 
 def threshold(needed: int) -> Method:
-    """Return a plain threshold: `needed` samples on end 20 % from the median of two weeks; loss: beyond 1 %."""
+    """Return a plain threshold: `needed` samples on end 20 % from the median of two weeks."""
 
     def method(series: Series) -> list[int]:
         first = LEARNED_DAYS * DAY_S // series.period_s
         learned = sorted(value for value in series.values[:first].tolist() if not math.isnan(value))
         median = learned[len(learned) // 2]
-        low, high = (-1.0, 0.01) if series.quantity == "loss" else (0.8 * median, 1.2 * median)
+        low, high = 0.8 * median, 1.2 * median
         found, beyond, open_ = [], 0, False
         for index, value in enumerate(series.values.tolist()):
             if math.isnan(value) or index < first:

@@ -14,7 +14,11 @@ import numpy.typing as npt
 
 DAY_S = 86_400
 START_S = 1_767_571_200  # Monday, 2026-01-05, 00:00 UTC.
-QUANTITIES = ("rtt_s", "forward_delay_s", "loss", "capacity_bps", "available_bps", "throughput_bps")
+QUANTITIES = {
+    10: ("rtt_s", "forward_delay_s"),
+    300: ("capacity_bps", "available_bps", "throughput_bps"),
+}
+"""By the time between two of their values, s: a bin of the monitor's samples, a path test."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -43,8 +47,6 @@ class Series:
     times: Floats
     values: Floats
     """NaN: no sample."""
-    packets: int = 60
-    """In a sample of loss."""
     labels: list[Label] = field(default_factory=list)
 
 
@@ -152,32 +154,22 @@ def series(
             factor *= 1 + (label.factor - 1) * rising
         else:
             factor[label.start : label.end] *= label.factor
-    if quantity == "loss":
-        base, busy = 10 ** rng.uniform(-6, -4), 10 ** rng.uniform(-4, -2.7)
-        rate = base + busy * load**4
-        for label in found.labels:
-            rate[label.start : label.end] = np.maximum(4 * rate[label.start : label.end], 0.02)
-        lost = rng.binomial(found.packets, rate)
-        bursts = rng.random(count) < 2e-4
-        lost = np.minimum(lost + np.where(bursts, rng.integers(2, 12, count), 0), found.packets)
-        values = lost / found.packets
+    if quantity in ("rtt_s", "forward_delay_s"):
+        base = 10 ** rng.uniform(-2.2, -0.8)
+        queue = rng.uniform(0.02, 0.15) * base
+        level = base + queue * load / (1 - load)
+    elif quantity == "capacity_bps":
+        level = np.full(count, capacity)
+    elif quantity == "available_bps":
+        level = capacity * (1 - load)
     else:
-        if quantity in ("rtt_s", "forward_delay_s"):
-            base = 10 ** rng.uniform(-2.2, -0.8)
-            queue = rng.uniform(0.02, 0.15) * base
-            level = base + queue * load / (1 - load)
-        elif quantity == "capacity_bps":
-            level = np.full(count, capacity)
-        elif quantity == "available_bps":
-            level = capacity * (1 - load)
-        else:
-            level = 0.8 * capacity * (1 - load) ** 0.7
-        values = level * factor * np.exp(relative_noise * unit)
-        outliers = rng.random(count) < 0.003
-        sign = 1.0 if quantity.endswith("_s") else -1.0
-        # Half of the outliers last two samples.
-        outliers |= np.roll(outliers, 1) & (rng.random(count) < 0.5)
-        values = values * np.where(outliers, np.exp(sign * rng.uniform(0.2, 1.5, count)), 1.0)
+        level = 0.8 * capacity * (1 - load) ** 0.7
+    values = level * factor * np.exp(relative_noise * unit)
+    outliers = rng.random(count) < 0.003
+    sign = 1.0 if quantity.endswith("_s") else -1.0
+    # Half of the outliers last two samples.
+    outliers |= np.roll(outliers, 1) & (rng.random(count) < 0.5)
+    values = values * np.where(outliers, np.exp(sign * rng.uniform(0.2, 1.5, count)), 1.0)
     values = np.where(rng.random(count) < 0.003, np.nan, values)
     for _ in range(rng.poisson(count * of.period_s / (20 * DAY_S))):
         start = int(rng.integers(0, count))

@@ -76,7 +76,7 @@ def run(trial: Trial) -> list[Result]:
     rng = np.random.default_rng([trial.seed, trial.number, trial.period_s])
     of = path(rng, trial.period_s, DAYS)
     results = []
-    for quantity in QUANTITIES:
+    for quantity in QUANTITIES[trial.period_s]:
         quiet = series(rng, of, quantity, trial.noise)
         changed = series(rng, of, quantity, trial.noise, first_change_day=FIRST_DAY)
         for method in trial.methods:
@@ -105,7 +105,7 @@ def drifts(seed: int, period_s: int, noise: float, count: int) -> list[float | N
 
 
 def cost(seed: int) -> tuple[float, int]:
-    """Return ns per sample of the detector from Python, a call included, and bytes of its state after two weeks."""
+    """Return ns per value of the detector from Python, a call included, and bytes of its state after two weeks."""
     rng = np.random.default_rng([seed, 2])
     judged = series(rng, path(rng, 60, 60), "rtt_s", 0.02)
     samples = [
