@@ -187,6 +187,8 @@ class PathWatch:
             if at_s >= self.loaded_until_s:
                 found += self._detect(one)
             else:
+                # No test's load silences a path.
+                found += self._detect_silence(one)
                 self._detected_ns = one.sent_ns
         return rows, found
 
@@ -264,12 +266,17 @@ class PathWatch:
                     self._detector(quantity, self._bin.span_s, {})
             for quantity, value in values.items():
                 found += self._feed(quantity, done[-1].sent_ns / 1e9, value)
-        for _, change in self._feed("answer", at_s, None if one.is_lost else 1.0):
-            self._is_silent = change["kind"] == "silent"
-            found.append(("silence", change))
+        found += self._detect_silence(one)
         if not self._is_silent:
             # Packets of an outage are no loss: silence says it all.
             found += self._feed("loss", at_s, float(one.is_lost))
+        return found
+
+    def _detect_silence(self, one: Sample) -> list[Found]:
+        found = []
+        for _, change in self._feed("answer", one.sent_ns / 1e9, None if one.is_lost else 1.0):
+            self._is_silent = change["kind"] == "silent"
+            found.append(("silence", change))
         return found
 
     def _feed(self, quantity: str, at_s: float, value: float | None) -> list[Found]:

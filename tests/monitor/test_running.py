@@ -194,6 +194,24 @@ def test_a_test_by_hand_a_file_that_is_read_again_and_metrics(tmp_path: Path, re
         assert reader.paths()[0].latest["rtt_s"] < 1
 
 
+def test_a_refusal_ends_with_1_and_status_shows_it(tmp_path: Path, reflector: Reflector) -> None:
+    store, file = store_in(tmp_path), tmp_path / "dr.toml"
+    file.write_text(text_of(reflector))
+    with monitor(file, store):
+        until(lambda: status(store)["paths"][0]["sent"] > 3, 30)
+        reflector.stop()
+        done = asked("now", "p0", "loss", "--store", store)
+        assert done.returncode == 1 and done.stderr.startswith("error: p0: loss: refused: "), done
+        assert "cost: " in done.stdout
+        (refused,) = status(store)["paths"][0]["refused"]
+        assert refused["test"] == "loss" and refused["why"] in done.stderr
+        assert "    loss: refused " in asked("status", "--store", store).stdout
+        until(lambda: status(store)["paths"][0]["state"] == "silent", 30)
+    assert asked("alerts", "--store", store).returncode == 0
+    assert "p0: no answer" in asked("alerts", "p0", "--store", store).stdout
+    assert asked("alerts", "p9", "--store", store).stderr == 'error: no path "p9"; there is p0\n'
+
+
 def test_a_server_that_is_away_holds_nothing_up(tmp_path: Path, reflector: Reflector) -> None:
     file = tmp_path / "dr.toml"
     file.write_text(text_of(reflector))

@@ -138,6 +138,13 @@ def test_the_journal_keeps_lateness_within_its_step() -> None:
             assert kept == 0 if given < 10_000 else 0.97 * min(given, 26 * 10**9) <= kept <= 1.03 * given
 
 
+def test_a_path_that_falls_silent_while_a_test_runs_is_silent(tmp_path: Path) -> None:
+    watch = PathWatch(spec(), 7, tmp_path)
+    watch.handle(samples(0, 100), loaded=False)
+    _, found = watch.handle(samples(100, 8, lost=True), loaded=True)
+    assert [(quantity, change["kind"]) for quantity, change in found] == [("silence", "silent")]
+
+
 def test_losses_of_an_outage_are_silence_and_what_comes_after_is_judged(tmp_path: Path) -> None:
     tests = (TestSpec("stamp", 10**8),)
     of = PathSpec("vienna", "192.0.2.1:862", None, None, 10**9, 10_000, "*vienna", {"loss": 1e-5}, (), False, tests)

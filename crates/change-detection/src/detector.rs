@@ -17,7 +17,7 @@ const INTERVALS: f64 = 8.0;
 const LATE_S: f64 = 10.0;
 /// Samples that the share of missing ones is read from; then they halve.
 const SHARE_SAMPLES: f64 = 400.0;
-/// Probability of a run of missing samples by chance that is taken for silence: one in two weeks at ten samples a second.
+/// Probability of a run of missing samples by chance that is taken for silence: one in two weeks at ten a second.
 const BY_CHANCE: f64 = 1e-7;
 const SILENCE_MOST: f64 = 600.0;
 /// Samples after which a silent path answers.

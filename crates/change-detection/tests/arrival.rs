@@ -1,5 +1,5 @@
-//! Loss as the monitor meets it: a STAMP session over a path that reorders, whose lost packets are known late, feeds the
-//! detector in the order in which its samples come. Rates are drawn; what is to be found follows from them.
+//! Loss as the monitor meets it: a STAMP session over a path that reorders, whose lost packets are known late, feeds
+//! the detector in the order in which its samples come. Rates are drawn; what is to be found follows from them.
 
 use crate::series::{config, settings, Noise};
 use change_detection::{Change, Detector, Kind};
@@ -177,8 +177,8 @@ proptest! {
     // One case has fifteen paths: what is promised is a share of many.
     #![proptest_config(ProptestConfig { cases: 1, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
-    /// 45 changes. That fewer than 36 are in time where 95 of 100 are has a probability of 5e-5, and 99 of 100 are. False
-    /// alarms: 0.02 in a month are 5e-3 here; two have a probability of 1e-5.
+    /// 45 changes. That fewer than 36 are in time where 95 of 100 are has a probability of 5e-5, and 99 of 100 are.
+    /// False alarms: 0.02 in a month are 5e-3 here; two have a probability of 1e-5.
     #[test]
     fn ten_times_the_agreed_loss_is_found_in_time_and_constant_loss_does_not_alternate(seed in any::<u64>()) {
         let mut outcome = Outcome::default();

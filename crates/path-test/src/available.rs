@@ -39,8 +39,8 @@ const MAX_MISFIT: f64 = 0.12;
 /// least is that of a send by system call.
 const SLOW_PART: f64 = 0.2;
 const SLOW_LEAST_NS: f64 = 20_000.0;
-/// Packets that left late, of all, from which on the host has spoiled the test: a tenth of the streams and pairs left at
-/// other rates than theirs, and a stream that is filled up by a late host looks like a queue.
+/// Packets that left late, of all, from which on the host has spoiled the test: a tenth of the streams and pairs left
+/// at other rates than theirs, and a stream that a late host fills up looks like a queue.
 const MAX_LATE: f64 = 0.1;
 /// The same where streams contradict each other: that is a late host's doing as well as that of bursts.
 const MAX_LATE_MISFIT: f64 = 0.03;

@@ -225,7 +225,9 @@ proptest! {
                 packet[14..16].fill(0);
                 packet[24..28].copy_from_slice(&(at_ns as u32 % 6).to_be_bytes());
             }
-            session.handle_reply(&ReplyArrival { packet: &packet, at_ns, hardware_ns: Some(at_ns), read_ns: at_ns, ttl: Some(1) });
+            let arrival =
+                ReplyArrival { packet: &packet, at_ns, hardware_ns: Some(at_ns), read_ns: at_ns, ttl: Some(1) };
+            session.handle_reply(&arrival);
             session.handle_timeout(at_ns % 1_000_000_000);
         }
         let mut statistics = Statistics::default();
