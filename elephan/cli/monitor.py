@@ -131,7 +131,7 @@ def _late_lines(late: list[float]) -> list[str]:
     from elephan.monitor.watch import HOST_IS_LATE
 
     return [
-        f"{host} is busy: late with {units.share(share)} of the packets; delays of the others are judged"
+        f"{host} is busy: late with {units.share(share)} of the packets; delays are judged by the others, or the least"
         for host, share in zip(("this host", "the far host"), late, strict=True)
         if share >= HOST_IS_LATE
     ]

@@ -8,7 +8,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 
-from evaluation.change_detection import loss, simulated
+from evaluation.change_detection import simulated
 from evaluation.change_detection.methods import METHODS
 from evaluation.change_detection.trials import NOISES, TARGET_NOISE, WITHIN, Result, Trial, cost, drifts, run_all
 from evaluation.markdown import fill, table
@@ -17,8 +17,6 @@ from evaluation.requirements import exit_code
 
 COMMAND = "python -m evaluation.change_detection --measure"
 PERIODS = {10: "10 s", 300: "5 min"}
-LOSS_PATHS = 40
-"""Rises of loss by each factor, with --measure; a tenth of it path-weeks of each kind that holds."""
 MONTHS = 2
 
 
@@ -99,13 +97,7 @@ def texts(results: Sequence[Result], seed: int, simulated_results: Sequence[Resu
         for noise, days in found.items()
     ]
     span_ns, state_bytes = cost(seed)
-    rises, quiet = loss.run_all(seed, LOSS_PATHS, None)
-    weeks = "; ".join(f"{name}: {sum(alerts)} in {len(alerts)} path-weeks" for name, alerts in quiet.items())
     return {
-        "loss": table(
-            ["loss", "in time", "found", "lost packets, median", "time, median", "told/true", "flaps"], loss.rows(rises)
-        )
-        + f"\n\nFalse alerts of paths that hold, losses in bursts of {loss.BURST:g} on the mean: {weeks}.",
         "methods": f"Seed {seed}; "
         + ", ".join(f"{months[p]} path-months of {PERIODS[p]}" for p in PERIODS)
         + " without a change, as many with changes.\n\n"

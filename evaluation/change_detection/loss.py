@@ -1,8 +1,14 @@
-"""Loss that rises, as the monitor's path sees it: packet by packet, with what was agreed or what it has learned."""
+"""Judge loss that rises, as the monitor's path sees it; with --measure, write its part of the page.
+
+Packet by packet, in the order in which a session hands them over, with what was agreed or what the path has learned.
+"""
 
 from __future__ import annotations
 
+import argparse
+import secrets
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +21,13 @@ from elephan.monitor.journal import LOST, Sample
 from elephan.monitor.watch import PathWatch
 from evaluation.change_detection.methods import watch
 from evaluation.change_detection.series import START_S
+from evaluation.markdown import table
+from evaluation.parts import write_parts
+from evaluation.requirements import exit_code
+
+COMMAND = "python -m evaluation.change_detection.loss --measure"
+PATHS = 20
+"""Rises by each factor; as many days of paths that hold, of all kinds together."""
 
 PERIOD_S = 0.1
 AGREED = 1e-5
@@ -23,7 +36,7 @@ FACTORS = (10, 30, 100, 1000)
 LOSSES = {10: 30, 100: 12}
 """Lost packets by which a rise to so many times the agreed loss is found: docs/howto/monitor.md."""
 LEAST_PACKETS = 1000
-HELD_S = 7 * 86_400
+HELD_S = 86_400
 BURST = 3.0
 """Mean length of a burst on the paths that hold."""
 BATCH = 36_000
@@ -88,7 +101,7 @@ def rise(arguments: tuple[int, int, float]) -> LossResult:
 
 
 def held(arguments: tuple[int, int, float | None]) -> int:
-    """Return the alerts in a week of a path that holds what was agreed (None: what it has learned), in bursts."""
+    """Return the alerts in a day of a path that holds what was agreed (None: what it has learned), in bursts."""
     seed, number, agreed = arguments
     rng = np.random.default_rng([seed, number, 99])
     rate = AGREED if agreed is None else agreed
@@ -102,14 +115,13 @@ def held(arguments: tuple[int, int, float | None]) -> int:
 
 
 def run_all(seed: int, count: int, workers: int | None) -> tuple[list[LossResult], dict[str, list[int]]]:
-    """Judge `count` rises of each factor, and as many path-weeks without one of each kind."""
+    """Judge `count` rises of each factor, and as many path-days without one."""
     asked: Iterable[tuple[int, int, float]] = [(seed, number, factor) for factor in FACTORS for number in range(count)]
-    weeks = max(1, count // 10)
     kinds: dict[str, float | None] = {f"agreed {AGREED:g}": AGREED, "agreed 0.001": 1e-3, "learned": None}
     with ProcessPoolExecutor(workers) as pool:
         rises = list(pool.map(rise, asked))
         quiet = {
-            name: list(pool.map(held, [(seed, number, agreed) for number in range(weeks)]))
+            name: list(pool.map(held, [(seed, number, agreed) for number in range(max(1, count // len(kinds)))]))
             for name, agreed in kinds.items()
         }
     return rises, quiet
@@ -134,3 +146,37 @@ def rows(rises: Iterable[LossResult]) -> list[list[str]]:
             ]
         )
     return found
+
+
+HEAD = ["loss", "in time", "found", "lost packets, median", "time, median", "told/true", "flaps"]
+
+
+def text(seed: int, rises: Iterable[LossResult], quiet: dict[str, list[int]]) -> str:
+    """Return the part of the page."""
+    days = "; ".join(f"{name}: {sum(alerts)} in {len(alerts)} path-days" for name, alerts in quiet.items())
+    held_text = f"False alerts of paths that hold, losses in bursts of {BURST:g} on the mean: {days}."
+    return f"Seed {seed}.\n\n{table(HEAD, rows(rises))}\n\n{held_text}"
+
+
+def main() -> int:
+    """Run, print or write, judge: nine of ten in time, no flap, no false alert in some days."""
+    parser = argparse.ArgumentParser(prog="python -m evaluation.change_detection.loss", description=__doc__)
+    parser.add_argument("--measure", action="store_true", help="write the page")
+    parser.add_argument("--seed", type=int, metavar="N", help="of all packets (drawn anew)")
+    parser.add_argument("--paths", type=int, metavar="N", default=PATHS, help="rises by each factor")
+    parser.add_argument("--workers", type=int, metavar="N", help="paths at once (all cores)")
+    options = parser.parse_args()
+    seed = secrets.randbelow(2**31) if options.seed is None else options.seed
+    rises, quiet = run_all(seed, options.paths, options.workers)
+    shown = text(seed, rises, quiet)
+    print(shown)
+    if options.measure:
+        write_parts("change-detection.md", COMMAND, {"loss": shown})
+    in_time = sum(one.is_in_time for one in rises) / len(rises)
+    holds = in_time >= 0.9 and sum(one.flaps for one in rises) <= 1 and sum(map(sum, quiet.values())) <= 1
+    print("holds" if holds else "does not hold")
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code("evaluation.change_detection.loss", main))

@@ -88,6 +88,14 @@ impl Counts {
         }
     }
 
+    /// The counts less later ones, where enough are left to know a rate of.
+    fn without(&self, later: &Counts) -> Counts {
+        if self.events - later.events < 1.0 || self.observed <= later.observed {
+            return *self;
+        }
+        Self { observed: self.observed - later.observed, events: self.events - later.events, ..*self }
+    }
+
     /// Events per packet, half of a standard deviation less; the first event opened the counts.
     fn rate_at_least(&self) -> f64 {
         (self.events - 1.0 - 0.5 * libm::sqrt(self.events)).max(0.0) / self.observed.max(1.0)
@@ -304,7 +312,9 @@ impl Loss {
         if lasting.end <= 0.0 {
             lasting.counts.take(&mut lasting.since_end);
         }
-        let rate = (lasting.counts.events / lasting.counts.observed.max(1.0)).clamp(ZERO_RATE, GREATEST_RATE);
+        // What may be a further rise is no part of the rate that it is compared with.
+        let known = lasting.counts.without(&lasting.further.counts);
+        let rate = (known.events / known.observed.max(1.0)).clamp(ZERO_RATE, GREATEST_RATE);
         if packet.is_observed {
             // Against the usual rate where one is known, else against the least that is looked for.
             let near = if config.agreed.is_some() { usual } else { usual.max(least / 2.0) };
@@ -316,6 +326,9 @@ impl Loss {
             }
         }
         let further = (RATE_STEP * rate).min(0.999);
+        if lasting.further.value <= 0.0 {
+            lasting.further.counts = Counts::default();
+        }
         if rate < GREATEST_RATE && lasting.further.add(at_s, packet, further, rate, threshold(config, further)) {
             let sum = lasting.further;
             let before = lasting.before;
