@@ -21,12 +21,12 @@ from elephan.monitor.journal import LOST, Sample
 from elephan.monitor.watch import PathWatch
 from evaluation.change_detection.methods import watch
 from evaluation.change_detection.series import START_S
-from evaluation.markdown import table
+from evaluation.markdown import fill, table
 from evaluation.parts import write_parts
 from evaluation.requirements import exit_code
 
 COMMAND = "python -m evaluation.change_detection.loss --measure"
-PATHS = 20
+PATHS = 5
 """Rises by each factor; as many days of paths that hold, of all kinds together."""
 
 PERIOD_S = 0.1
@@ -155,7 +155,7 @@ def text(seed: int, rises: Iterable[LossResult], quiet: dict[str, list[int]]) ->
     """Return the part of the page."""
     days = "; ".join(f"{name}: {sum(alerts)} in {len(alerts)} path-days" for name, alerts in quiet.items())
     held_text = f"False alerts of paths that hold, losses in bursts of {BURST:g} on the mean: {days}."
-    return f"Seed {seed}.\n\n{table(HEAD, rows(rises))}\n\n{held_text}"
+    return f"Seed {seed}.\n\n{table(HEAD, rows(rises))}\n\n{fill(held_text)}"
 
 
 def main() -> int:
