@@ -312,7 +312,7 @@ impl Loss {
         if lasting.end <= 0.0 {
             lasting.counts.take(&mut lasting.since_end);
         }
-        // What may be a further rise is no part of the rate that it is compared with.
+        // Packets of a possible further rise are no part of the rate that it is compared with.
         let known = lasting.counts.without(&lasting.further.counts);
         let rate = (known.events / known.observed.max(1.0)).clamp(ZERO_RATE, GREATEST_RATE);
         if packet.is_observed {
