@@ -143,6 +143,8 @@ class ExtrapolateSpec(TypedDict):
     """Least episodes of loss recovery in the steady part."""
     most_packets: int
     """Data packets after which there is no extrapolation."""
+    until_ns: NotRequired[int]
+    """Time after which there is none either, ns; absent = none, only packets count."""
 
 
 FcProtocolSpec: TypeAlias = Literal["ifcp", "fcip"]
@@ -1080,6 +1082,8 @@ class TransportSpec(TypedDict):
     """RFC 3042."""
     lost_retransmissions: NotRequired[LostRetransmissionsSpec]
     """Lost retransmissions, with "sack"; absent = "era"."""
+    max_pacing_bps: NotRequired[int]
+    """Most payload that a connection sends, bit/s, evenly spaced (`SO_MAX_PACING_RATE`); absent = no limit."""
     max_reordering: int
     """Largest threshold that reordering may raise it to."""
     mtu_bytes: int

@@ -20,6 +20,7 @@ from elephan.scenario.quantity import (
     Mtu,
     PositiveSize,
     PositiveSpan,
+    Rate,
     Span,
     Whole,
     parse_size,
@@ -194,6 +195,8 @@ class FlowSettings(Table):
     """With "rack": send in bursts, of a millisecond at the pacing rate, 2 segments to 64 KiB (Linux since 3.12,
     tcp_tso_autosize, tcp_tso_should_defer). Off: each segment as soon as there is room for it, as without segmentation
     offload."""
+    max_pacing_rate: Rate | None = setting(None, examples=["190Mbit/s"])
+    """Most payload that each connection sends, evenly spaced (`SO_MAX_PACING_RATE`). When absent: no limit."""
     slow_start_after_idle: bool = setting(TRANSPORT["slow_start_after_idle"], examples=[False])
     """Initial window after idle (RFC 5681, 4.1)."""
     rto_min: PositiveSpan = setting(span_text(TRANSPORT["rto_min_ns"]), examples=["1s"])

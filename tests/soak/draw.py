@@ -407,6 +407,10 @@ def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: li
     for key in ("receive_autotuning", "ecn", "timestamps", "sack_compression", "undo"):
         if rng.random() < 0.2:
             made[key] = rng.random() < 0.5
+    # A chance of its own: the scenarios of a seed stay those that they were.
+    paced = random.Random(f"paced/{rng.getstate()[1][0]}")
+    if paced.random() < 0.1:
+        made["max_pacing_rate"] = paced.choice(["500kbit/s", "3Mbit/s", "40Mbit/s"])
     if rng.random() < 0.4:
         made["recovery"] = rng.choice(["reno", "newreno", "sack", "rack"])
     if made["workload"]["kind"] == "bulk" and not {"connections", "stop"} & made.keys() and rng.random() < 0.3:

@@ -47,6 +47,7 @@ fn host_plan(hosts: &[HostSpec; 2], with_flow: bool) -> HostPlan {
         send_buffer_bytes: None,
         max_segment_bytes: None,
         pacing: false,
+        max_pacing_bps: None,
         rto_max_ms: None,
         commands: None,
         program: None,

@@ -6,7 +6,7 @@ use spec::TransportSpec;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tcp::config::{Config, Reader, WSCALE_MAX};
-use units::{Size, Span};
+use units::{Rate, Size, Span};
 
 /// Algorithms of a run; each user's file is compiled once.
 #[derive(Default)]
@@ -81,6 +81,7 @@ pub fn tcp_config(transport: &TransportSpec) -> Config {
         ecn,
         pacing,
         tso_autosizing,
+        max_pacing_bps,
         slow_start_after_idle,
         rto_min_ns,
         rto_max_ns,
@@ -116,6 +117,7 @@ pub fn tcp_config(transport: &TransportSpec) -> Config {
         ecn,
         pacing,
         tso_autosizing,
+        max_pacing: max_pacing_bps.map(Rate),
         slow_start_after_idle,
         rto_min: Span(rto_min_ns),
         rto_max: Span(rto_max_ns),

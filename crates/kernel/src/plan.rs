@@ -42,6 +42,9 @@ pub struct FlowPlan {
     pub max_segment_bytes: Option<u32>,
     /// Paced by the kernel always.
     pub pacing: bool,
+    /// Most payload that it sends, bit/s, paced; null = no limit.
+    #[serde(default)]
+    pub max_pacing_bps: Option<u64>,
     /// `TCP_RTO_MAX_MS`; null = the kernel's.
     pub rto_max_ms: Option<u32>,
     /// Number of the BPF map in which the sender's congestion control finds commands (congestion/bpf/cwnd_reduction.h);
@@ -64,7 +67,7 @@ impl FlowPlan {
             send_buffer_bytes: self.send_buffer_bytes,
             max_segment_bytes: self.max_segment_bytes,
             pacing: self.pacing,
-            max_pacing_bps: None,
+            max_pacing_bps: self.max_pacing_bps,
             rto_max_ms: self.rto_max_ms,
         }
     }

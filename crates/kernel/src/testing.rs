@@ -170,6 +170,7 @@ impl Line {
             send_buffer_bytes: None,
             max_segment_bytes: None,
             pacing: false,
+            max_pacing_bps: None,
             rto_max_ms: None,
             commands: None,
             program: None,

@@ -85,6 +85,9 @@ pub struct TransportSpec {
     pub fast_retransmit: bool,
     /// Segments; null = unlimited.
     pub cwnd_clamp: Option<u32>,
+    /// Most payload that a connection sends, bit/s, evenly spaced (`SO_MAX_PACING_RATE`); absent = no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pacing_bps: Option<u64>,
     /// Time that the sender takes for each packet; absent = none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_overhead: Option<SendOverheadSpec>,
@@ -290,6 +293,7 @@ impl Default for TransportSpec {
             ecn,
             pacing,
             tso_autosizing,
+            max_pacing,
             slow_start_after_idle,
             rto_min,
             rto_max,
@@ -337,6 +341,7 @@ impl Default for TransportSpec {
             frto,
             fast_retransmit,
             cwnd_clamp,
+            max_pacing_bps: max_pacing.map(|rate| rate.0),
             send_overhead: None,
             udt: None,
         }

@@ -1,7 +1,7 @@
 //! Configuration of one endpoint; every default is Linux's, with the sysctl or constant it comes from.
 
 pub use crate::consts::{MAX_REORDERING, WSCALE_MAX};
-use units::{Size, Span};
+use units::{Rate, Size, Span};
 
 /// Loss detection and recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,6 +99,9 @@ pub struct Config {
     /// Send bursts of a millisecond of the pacing rate, up to 64 KiB, with RACK (Linux tcp_tso_autosize since 3.12, and
     /// tcp_tso_should_defer); off = each segment as soon as the window has room for it.
     pub tso_autosizing: bool,
+    /// Upper bound of the pacing rate, of payload; with one the sender always paces (SO_MAX_PACING_RATE, socket(7));
+    /// None = no bound.
+    pub max_pacing: Option<Rate>,
     /// Restart from the initial window after idle (net.ipv4.tcp_slow_start_after_idle = 1).
     pub slow_start_after_idle: bool,
     /// Lower bound of the RTO; Linux TCP_RTO_MIN = 200 ms (RFC 6298 says 1 s).
@@ -147,6 +150,7 @@ impl Default for Config {
             ecn: false,
             pacing: false,
             tso_autosizing: true,
+            max_pacing: None,
             slow_start_after_idle: true,
             rto_min: Span::from_millis(200),
             rto_max: Span::from_secs(120),

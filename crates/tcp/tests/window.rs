@@ -2,7 +2,7 @@
 use crate::common::*;
 use tcp::config::Config;
 use tcp::segment::WindowScale;
-use units::{Size, Span, Time};
+use units::{Rate, Size, Span, Time};
 
 const MSS: u64 = 1448;
 
@@ -209,6 +209,21 @@ fn pacing_spreads_the_window_over_the_round_trip() {
     // 120 % of the window per RTT: 0.83 ms between segments of a window of 100; half of that when late.
     assert!(mean > 700_000 && mean < 1_100_000, "mean gap {mean} ns");
     assert!(least > 300_000, "least gap {least} ns");
+}
+
+#[test]
+fn a_largest_pacing_rate_bounds_what_the_window_would_let_through() {
+    // A segment a ms; the path holds a hundred times as many.
+    let most = Rate(8 * MSS * 1000);
+    for algorithm in ["cubic", "bbr"] {
+        let cfg = Config { max_pacing: Some(most), ..Config::default() };
+        let mut pair = Pair::with(cfg.clone(), cfg, algorithm, Span::from_millis(50)).connect();
+        pair.write(20_000 * MSS);
+        pair.run(at_ms(6_000));
+        let sent = pair.data().filter(|s| s.at > at_ms(2_000) && s.at <= at_ms(6_000)).count();
+        let least = if algorithm == "bbr" { 3_000 } else { 3_960 };
+        assert!((least..=4_010).contains(&sent), "{algorithm}: {sent} segments in 4 s");
+    }
 }
 
 #[test]

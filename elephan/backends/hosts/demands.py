@@ -87,7 +87,9 @@ def demands_of(
             continue
         options, more = _socket(flow, sender, receiver)
         notes.update(dict.fromkeys(more))
-        flows.append({"congestion_control": names[control], **options, "max_pacing_bps": limit})
+        bounds = [bound for bound in (limit, options["max_pacing_bps"]) if bound is not None]
+        bound = min(bounds, default=None)
+        flows.append({"congestion_control": names[control], **options, "max_pacing_bps": bound})
     return Demands(tuple(flows), tuple(made), sysctls, limit, tuple(notes))
 
 

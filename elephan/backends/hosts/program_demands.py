@@ -36,9 +36,10 @@ def sysctls_of(
         if flow["workload"]["kind"] != "program":
             continue
         transport = flow["transport"]
-        if transport["pacing"]:
+        if transport["pacing"] or "max_pacing_bps" in transport:
+            key = "pacing = true" if transport["pacing"] else "max_pacing_rate"
             raise InputError(
-                f"flow {flow['name']}: pacing = true: only an option of the socket does it, and a program's sockets "
+                f"flow {flow['name']}: {key}: only an option of the socket does it, and a program's sockets "
                 "are its own: leave it out, or take --rate-limit"
             )
         asked = [

@@ -107,8 +107,9 @@ def program_settings_of(transport: TransportSpec, machine: Machine) -> Settings:
     if transport.get("udt") is not None:
         # No key of TCP concerns it; its window is an option of its own (elephan/backends/programs/udp.py).
         return Settings(transport["mtu_bytes"], (), "", None, None)
-    if transport["pacing"]:
-        raise Refused("pacing = true: only an option of the socket does it, and a program's sockets are its own")
+    if transport["pacing"] or "max_pacing_bps" in transport:
+        key = "pacing = true" if transport["pacing"] else "max_pacing_rate"
+        raise Refused(f"{key}: only an option of the socket does it, and a program's sockets are its own")
     settings, own = settings_of(transport, machine), socket_of(transport)
     sysctls = dict(settings.sysctls)
     if own["receive_buffer_bytes"] is not None:
@@ -149,6 +150,7 @@ def socket_of(transport: TransportSpec) -> dict[str, Any]:
         "send_buffer_bytes": None if send is None else min(max(send * 5 // 8, 1), LARGEST_BUFFER),
         "max_segment_bytes": None,
         "pacing": transport["pacing"],
+        "max_pacing_bps": transport.get("max_pacing_bps"),
         "rto_max_ms": None if rto_max_ms == RTO_MAX_MS[1] else rto_max_ms,
     }
 

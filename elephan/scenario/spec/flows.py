@@ -282,6 +282,8 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
         spec["count"] = flow.count
     if flow.nagle:
         spec["nagle"] = True
+    if flow.max_pacing_rate is not None:
+        spec["max_pacing_bps"] = flow.max_pacing_rate
     if flow.send_overhead is not None:
         overhead = flow.send_overhead
         spec["send_overhead"] = {"distribution": overhead.distribution, "scale_ns": overhead.scale}

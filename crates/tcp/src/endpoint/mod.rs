@@ -133,6 +133,8 @@ pub struct Endpoint {
     pub(crate) nospace: bool,
     /// Settings that every segment reads.
     pub(crate) paced: bool,
+    /// Upper bound of the pacing rate, bytes/s.
+    pub(crate) max_pacing: u64,
     pub(crate) fast_retransmit: bool,
     /// Payload of a full segment.
     pub(crate) mss: u32,
@@ -250,7 +252,8 @@ impl Endpoint {
             recovery: cfg.recovery,
             reordering: cfg.reordering,
             timestamps: cfg.timestamps,
-            paced: cfg.pacing,
+            paced: cfg.pacing || cfg.max_pacing.is_some(),
+            max_pacing: cfg.max_pacing.map_or(u64::MAX, |rate| (rate.0 / 8).max(1)),
             bursts: Bursts::new(&cfg),
             fast_retransmit: cfg.fast_retransmit,
             phase: if client { Phase::Closed } else { Phase::Listen },

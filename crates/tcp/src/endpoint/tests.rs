@@ -95,7 +95,8 @@ fn transfer(cfg: &Config, algorithm: &str, (drop, pieces): (u64, u64), way: Way)
         }
     }
     // Without segmentation pacing spaces each.
-    let is_spaced = (cfg.pacing || algorithm.name() == "bbr") && cfg.recovery != Recovery::Rack;
+    let is_spaced =
+        (cfg.pacing || cfg.max_pacing.is_some() || algorithm.name() == "bbr") && cfg.recovery != Recovery::Rack;
     assert_eq!(longest > 1, way == Way::Trains && !is_spaced, "trains where they may be");
     client
 }

@@ -72,8 +72,7 @@ impl Endpoint {
             && s.ecn_flags & ecn::OK == 0
             && self.stats.data_segments_sent + 1 >= PACING_FREE_SEGMENTS
             // The next one waits for a ns at least.
-            && s.pacing_rate > 0
-            && s.pacing_rate <= u64::from(self.mss) * 1_000_000_000
+            && (1..=u64::from(self.mss) * 1_000_000_000).contains(&self.paced_rate())
             && (self.rexmit == Rexmit::None || self.repairs_are_sent())
             && !(self.tlp_probe | self.probe_pending)
             && !self.has_limited_transmit()
@@ -111,12 +110,13 @@ impl Endpoint {
         self.nxt = seq + u64::from(segments) * u64::from(len);
         self.burst_sent(at.0, seq, self.nxt, segments);
         let nxt = self.nxt as u32;
+        let paced_rate = self.paced_rate();
         let s = self.cc.sock_mut();
         s.lsndtime_us = now_us;
         s.snd_nxt = nxt;
         s.packets_out += segments;
         let limited = s.in_flight() >= s.snd_cwnd;
-        let gap = u64::from(len) * 1_000_000_000 / s.pacing_rate;
+        let gap = u64::from(len) * 1_000_000_000 / paced_rate;
         self.pace_next_ns = at.0 + u64::from(segments) * gap;
         self.bursts.late_ns = 0;
         s.next_send_us = self.pace_next_ns / NS_PER_US;

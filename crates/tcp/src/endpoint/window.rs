@@ -106,6 +106,12 @@ impl Endpoint {
         self.paced || self.cc.sock().pacing_status != 0
     }
 
+    /// Rate at which segments are paced, bytes/s (Linux: sk_pacing_rate, at most sk_max_pacing_rate).
+    #[inline]
+    pub(super) fn paced_rate(&self) -> u64 {
+        self.cc.sock().pacing_rate.min(self.max_pacing)
+    }
+
     /// Returns whether pacing allows the segment at `seq` now; arms the timer when not.
     #[inline]
     pub(super) fn pacing_allows(&mut self, seq: u64) -> bool {
@@ -123,7 +129,7 @@ impl Endpoint {
             return;
         }
         let paced = (self.stats.data_segments_sent + 1 - PACING_FREE_SEGMENTS).min(u64::from(segments));
-        let rate = self.cc.sock().pacing_rate;
+        let rate = self.paced_rate();
         if rate == u64::MAX || rate == 0 {
             return;
         }
