@@ -86,8 +86,15 @@ def extrapolated(spec: Mapping[str, Any], how: Mapping[str, Any] | None) -> list
     name = re.sub(r"\.1$", "", str(spec["flows"][0]["name"])) if len(spec["flows"]) > 1 else spec["flows"][0]["name"]
     part = f"flow {name}: {units.size(how['simulated_bytes'])} of {units.size(how['bytes'])} were simulated"
     if "refused" in how:
+        bound = ""
+        if "completion_low_s" in how:
+            times = (units.duration(how[f"completion_{end}_s"]) for end in ("low", "high"))
+            rates = (units.rate(how[f"goodput_{end}_bps"]) for end in ("high", "low"))
+            bound = "; completion is between {} and {} ({} to {})".format(*times, *rates)
+            bound += " by what the line lets through and by the control's response to as many losses as were seen"
         return [
-            f"{part}, and the rest cannot be extrapolated: {how['refused']}; --exact (run.exact) simulates all of it"
+            f"{part}, and the rest cannot be extrapolated: {how['refused']}{bound}; --exact (run.exact) simulates all "
+            "of it"
         ]
     whole = "the run ends before the copy"
     if "completion_s" in how:

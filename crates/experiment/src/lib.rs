@@ -44,6 +44,7 @@ mod path_test_run;
 mod path_test_spec;
 mod probe;
 mod processes;
+mod rate_bound;
 mod reconnect;
 mod request_counters;
 mod routes;

@@ -58,6 +58,11 @@ impl Batches {
         all.into_iter().find(Batches::are_independent)
     }
 
+    /// The fewest batches of `values`, whether they are independent or not. None: fewer values than that.
+    pub fn all(values: &[u64]) -> Option<Batches> {
+        BATCHES.last().and_then(|&(count, t_975)| Batches::of(values, count, t_975))
+    }
+
     /// The first few of `values` are left out where they do not go evenly. None: fewer than one observation for each.
     fn of(values: &[u64], count: usize, t_975: f64) -> Option<Batches> {
         let length = values.len() / count;
@@ -71,6 +76,11 @@ impl Batches {
     /// Number of batches.
     pub fn count(&self) -> usize {
         self.sums.len()
+    }
+
+    /// Sum of the batch with the least, and the observations in it.
+    pub fn slowest(&self) -> Option<(u64, usize)> {
+        self.sums.iter().min().map(|&sum| (sum, self.length))
     }
 
     /// Mean of an observation.

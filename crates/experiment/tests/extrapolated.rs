@@ -114,6 +114,12 @@ fn too_few_losses_are_said_and_nothing_is_made_up() {
     let why = refusal(&outcome);
     assert!(why.starts_with("only ") && why.ends_with("loss episodes were seen, 30 are wanted"), "{why}");
     assert!(!outcome.metrics.contains_key("completion_s"));
+    // Between the line's payload and what Reno has left at some three times the loss (Mathis et al. 1997).
+    let [low, high] = ["completion_low_s", "completion_high_s"].map(|name| real(&outcome, name));
+    let line_s = 4e9 * 8.0 / (100e6 * 1448.0 / 1500.0);
+    let reno_s = |loss: f64| 4e9 * 8.0 * 0.02 / ((1.5 / loss).sqrt() * 1448.0 * 8.0);
+    assert!((low / line_s - 1.0).abs() < 0.02, "{low} s, {line_s} s");
+    assert!((reno_s(1e-3)..reno_s(4e-3)).contains(&high), "{high} s, {} s", reno_s(1e-3));
     let how = outcome.extrapolation.as_ref().unwrap();
     assert!((20_000.0 * 1448.0..21_000.0 * 1448.0).contains(&number(how, "simulated_bytes")), "{how:?}");
     // No loss where some would come is no steadiness either.
@@ -147,9 +153,38 @@ fn a_run_that_ends_before_the_copy_says_how_far_it_would_come() {
 }
 
 #[test]
+fn a_copy_beside_others_is_extrapolated_from_its_own_packets() {
+    // Both have half of a queue's line: 100 Mbit/s, and a queue that holds two round trips.
+    let queue = json!({"kind": "drop_tail", "limit_bytes": 500_000, "limit_packets": null});
+    let run = Dumbbell { queue, duration_ns: 100_000 * S, ..Dumbbell::new(100_000_000, 20 * MS) };
+    let run = run.flow("copy", transport("cubic", json!({})), copy(20_000_000_000));
+    let run = run.flow("other", transport("cubic", json!({})), bulk());
+    let outcome = simulate(&run, 10, 400_000);
+    let how = outcome.extrapolation.as_ref().expect("it was looked at");
+    assert_eq!(number(how, "bytes"), 20e9);
+    let other = number(&outcome.flows[1], "delivered_bytes");
+    assert!(number(how, "simulated_bytes") < 1.1 * 400_000.0 * 1448.0, "{how:?}");
+    assert!(other > 100e6 && !outcome.flows[1].contains_key("completion_s"));
+    let rest = number(how, "rest_bps");
+    assert!((20e6..80e6).contains(&rest), "{rest}");
+    // The run's own goodput is that of both.
+    assert!(real(&outcome, "goodput_bps") > 85e6 && !outcome.metrics.contains_key("completion_s"));
+}
+
+#[test]
+fn a_copy_at_its_pacing_rate_is_steady_however_few_losses_there_were() {
+    let queue = json!({"kind": "drop_tail", "limit_bytes": 20_000, "limit_packets": null});
+    let run = Dumbbell { queue, duration_ns: 100_000 * S, ..Dumbbell::new(100_000_000, 20 * MS) };
+    let run = run.flow("copy", transport("cubic", json!({"max_pacing_bps": 40_000_000})), copy(20_000_000_000));
+    let outcome = simulate(&run, 30, 400_000);
+    let expected = real(&outcome, "completion_s");
+    assert!((expected / (20e9 * 8.0 / 40e6) - 1.0).abs() < 0.01, "{expected}");
+}
+
+#[test]
 fn what_is_no_single_copy_is_refused() {
     for run in [
-        lossy(1, 1_000_000, "reno").flow("other", transport("reno", json!({})), bulk()),
+        lossy(1, 1_000_000, "reno").flow("other", transport("reno", json!({})), copy(1_000_000)),
         Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("reno", json!({})), bulk()),
     ] {
         let mut spec = run.spec();

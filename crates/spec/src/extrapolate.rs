@@ -16,6 +16,9 @@ pub struct ExtrapolateSpec {
     pub first_packets: u64,
     /// Data packets after which there is no extrapolation.
     pub most_packets: u64,
+    /// Time after which there is none either, ns; absent = none, only packets count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ns: Option<u64>,
     /// Least episodes of loss recovery in the steady part.
     pub least_episodes: u64,
     /// Half of the goodput's 95 % interval that ends the simulation before `most_packets`, parts per million.

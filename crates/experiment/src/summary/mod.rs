@@ -20,6 +20,7 @@ use crate::manager::ManagerOutcome;
 use crate::metric::{Metric, Metrics};
 use crate::sender_command::MoveId;
 use crate::series::{FlowSeries, LinkSeries};
+use crate::validate::copied_flows;
 use spec::RunSpec;
 use units::{Span, Time};
 
@@ -84,9 +85,10 @@ pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
         .collect();
     let mut metrics = run::of_run(spec, &measured, &flows, &entries);
     let extrapolation = measured.copy.as_ref().map(|found| {
-        // Of the copy as a whole, which is the run's only flow.
-        let of_copy = if let [entry] = &mut entries[..] { entry } else { &mut flows[0] };
-        extrapolation::apply(spec, &measured, found, [&mut metrics, of_copy])
+        let is_alone = copied_flows(spec).len() == spec.flows.len();
+        let of_copy = if let Some(entry) = entries.first_mut() { entry } else { &mut flows[0] };
+        let of_run = is_alone.then_some(&mut metrics);
+        extrapolation::apply(spec, &measured, found, &mut of_run.into_iter().chain([of_copy]).collect::<Vec<_>>())
     });
     let event_times_s = measured.event_times.iter().map(|at| at.map(Time::as_secs_f64)).collect();
     let windows = windows::of_windows(spec, &measured);

@@ -16,7 +16,7 @@ pub use path_test::{check_path_test, path_test_takes_longer};
 
 use crate::error::RunError;
 use spec::{FlowSpec, RunSpec, WorkloadSpec, FORMAT};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 /// A specification whose parts fit each other: what every backend asks for.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ impl<'a> ValidSimulation<'a> {
                 return wrong("the first flow is no bulk with bytes, and no copy");
             }
             if copied_bytes(&run).is_none() || !run.short_flows.is_empty() || run.manager.is_some() {
-                return wrong("there is more than one copy in the run");
+                return wrong("there is something beside the copy that ends");
             }
             if spec.interval_ns == 0 || spec.first_packets == 0 {
                 return wrong("interval_ns and first_packets are above zero");
@@ -127,15 +127,20 @@ fn groups(flows: &[FlowSpec]) -> impl Iterator<Item = &[FlowSpec]> {
     flows.chunk_by(|one, next| one.group == next.group)
 }
 
-/// Bytes that the connections of the one copy carry that `run` is, expected ones where they are drawn; None: it is no
-/// copy, or more than one.
+/// Bytes that the connections of the one copy carry that `run` is, expected ones where they are drawn; None: its first
+/// flow is no copy, or another flow ends.
 pub fn copied_bytes(run: &RunSpec) -> Option<u64> {
-    let (group, bytes) = match run.flows.first()? {
-        FlowSpec { group, workload: WorkloadSpec::Bulk { bytes, .. }, .. } => (*group, (*bytes)?),
-        FlowSpec { group, workload: WorkloadSpec::Copy(copy), .. } if copy.jobs == 1 => {
-            (*group, copy.mean_sent_bytes())
-        }
+    let bytes = match &run.flows.first()?.workload {
+        WorkloadSpec::Bulk { bytes, .. } => (*bytes)?,
+        WorkloadSpec::Copy(copy) if copy.jobs == 1 => copy.mean_sent_bytes(),
         _ => return None,
     };
-    run.flows.iter().all(|flow| flow.group == group).then_some(bytes)
+    let others = &run.flows[copied_flows(run).end..];
+    others.iter().all(|flow| matches!(flow.workload, WorkloadSpec::Bulk { bytes: None, .. })).then_some(bytes)
+}
+
+/// Connections of the copy that `run` is: those of its first flow.
+pub fn copied_flows(run: &RunSpec) -> Range<usize> {
+    let first = run.flows.first().map(|flow| flow.group);
+    0..run.flows.iter().take_while(|flow| Some(flow.group) == first).count()
 }
