@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from elephan.advise.candidate import Candidate
-from elephan.advise.candidates import CONTROLS, candidates_of, ordinary, text_of
-from elephan.advise.draws import drawn
+from elephan.advise.candidates import CONTROLS, candidates_of, is_below_policer, ordinary, text_of
+from elephan.advise.candidates import usual as usual_of
+from elephan.advise.draws import drawn, has_others
 from elephan.advise.facts import PathFacts
+from elephan.advise.forecast import FileSet, forecast, workload_of
 from elephan.advise.harm import ORDINARY, Limit, harm_of
-from elephan.advise.plan import Plan, plan_of
+from elephan.advise.plan import Plan, is_long, plan_of
 from elephan.advise.race import Race
 from elephan.advise.reasons import reasons_of
 from elephan.advise.scenario import scenario_of
@@ -36,10 +38,15 @@ TOLERANCE = 0.01
 """Harm beyond the limit that counts as keeping it: what chance makes of few runs."""
 EQUAL = 0.02
 """Goodput within this share is equal: the candidate with less harm is taken."""
+EQUAL_POLICED = 0.05
+"""The same before a policer, of which one that stays below its rate is taken: what it drops is sent twice."""
 SLACK = 0.08
 """Harm beyond the limit, on few paths, with which a candidate still goes to the last round."""
-NEAR_NOTHING = 0.05
-"""Part of the middle goodput that counts as nothing: its logarithm would make the band endless."""
+LONG_PART, FORECAST_PART = 0.2, 0.2
+"""Parts of the time for the whole copies of the last candidates, and for the forecast of the one that is proposed."""
+LONG_RUN_PACKETS_PER_S, LONG_RUNS = 8_000_000, 7
+"""Packets of a copy that a core simulates in a second, and the candidates whose whole copies are simulated."""
+MIN_LONG_PACKETS = 200_000
 T90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78)
 """Student's t of 90 % of both sides, by degrees of freedom from 1 on."""
 
@@ -50,11 +57,16 @@ class Advice:
 
     candidate: Candidate
     goodput_bps: Band
+    """Of the whole copy."""
     harm: dict[str, Band]
     """Share of goodput that an ordinary flow loses, by its control: "reno", "cubic"."""
     limit: float
     """Largest harm that the operator takes, of the reference flow that it binds most."""
     limit_text: str
+    seconds: Band = (0.0, 0.0, 0.0)
+    """Time of the whole copy, s."""
+    not_steady: str | None = None
+    """Reason why the simulated part is no sample of the rest: the bands are bounds then."""
     is_operators: bool = False
     """The operator named the limit."""
     rtt_s: float = 0.0
@@ -97,11 +109,11 @@ def advise(
     """
     began = time.monotonic()
     tell = on_progress or (lambda text: None)
-    limit = Limit(harm_limit)
     workers = workers or len(os.sched_getaffinity(0))
     plan = plan or plan_of(facts, bytes_to_copy, budget_s * workers)
     paths = drawn(facts, plan.draws, seed)
-    usual = ordinary(ORDINARY)
+    usual = usual_of(paths[0], has_others(facts))
+    limit = Limit(harm_limit, of_contract=usual.pacing_bps is not None)
     race = Race(paths, plan.horizon, seed, workers)
     race.deadline = began + ROUNDS[0] * budget_s
     candidates = candidates_of(paths[0], free_of(facts, paths[0]), controls)[: plan.candidates]
@@ -111,21 +123,35 @@ def advise(
     ranked = sorted(candidates, key=lambda one: -race.of(one).goodput())
     race.deadline = began + ROUNDS[1] * budget_s
     finalists = _finalists(race, ranked, usual, limit, plan)
+    finalists += [one for one in candidates if is_below_policer(one, paths[0]) and one not in finalists]
     tell(f"{len(finalists)} candidates on all paths")
     race.deadline = began + ROUNDS[2] * budget_s
     race.beside([None, usual, *finalists], range(plan.draws))
     race.alone(finalists, range(plan.draws))
-    chosen, keeps = _chosen(race, finalists, ranked, usual, limit)
+    is_a_long_copy = is_long(8 * bytes_to_copy / paths[0].bound_bps, plan.horizon)
+    if is_a_long_copy:
+        packets = max(MIN_LONG_PACKETS, round(LONG_PART * budget_s * workers * LONG_RUN_PACKETS_PER_S / LONG_RUNS))
+        copy = workload_of(FileSet(1, bytes_to_copy, ((bytes_to_copy, 1),)))
+        race.settle([*finalists, usual, *ranked[:1], ordinary(1)], copy, packets)
+    chosen, keeps = _chosen(race, ranked, usual, limit)
     race.deadline = None
     race.alone([chosen], range(plan.first_draws))
     race.beside([chosen, None], range(plan.harm_draws))
     limits = limit.of(harm_of(list(race.nobody.beside.values()), list(race.of(usual).beside.values())))
+    told = forecast(
+        facts, chosen, FileSet.of_sizes([bytes_to_copy]), seed=seed, budget_s=FORECAST_PART * budget_s * workers,
+        workers=workers,
+    )  # fmt: skip
+    race.of(chosen).long_run_bps = told.goodput_bps
     table = [_row(race, one, usual, limit) for one in sorted(race.runs, key=lambda one: -race.of(one).goodput())]
-    goodput = _band(list(race.of(chosen).alone.values()), highest=paths[0].bound_bps)
+    seconds = (told.seconds_low, told.seconds, told.seconds_high)
+    goodput = (told.goodput_bps * seconds[1] / seconds[2], told.goodput_bps, told.goodput_bps * seconds[1] / seconds[0])
     harms = {name: _harm_band(race, chosen, place) for place, name in enumerate(REFERENCES)}
     advice = Advice(
         candidate=chosen,
         goodput_bps=goodput,
+        seconds=seconds,
+        not_steady=told.refused,
         harm=harms,
         limit=max(limits),
         limit_text=limit.text,
@@ -140,6 +166,8 @@ def advise(
             "runs": race.count,
             "candidates": len(candidates),
             "copy_s": plan.horizon.copy_s,
+            "long_run_bytes": told.simulated_bytes,
+            "is_complete": not told.is_extrapolated,
             "paths": plan.draws,
             "seconds": time.monotonic() - began,
             "is_late": race.is_late,
@@ -174,19 +202,20 @@ def _finalists(
 
 
 def _chosen(
-    race: Race, finalists: Sequence[Candidate], ranked: Sequence[Candidate], usual: Candidate, limit: Limit
+    race: Race, ranked: Sequence[Candidate], usual: Candidate, limit: Limit
 ) -> tuple[Candidate, bool]:
     """Return the candidate to copy with, and whether it keeps the limit."""
 
     def excess(one: Candidate) -> float:
-        value, error = race.excess(one, usual, limit)
-        return value + MARGIN * min(error, 1.0) if one != usual or limit.share is not None else 0.0
+        return _excess(race, one, usual, limit)
 
-    keeping = [one for one in finalists if race.of(one).beside and excess(one) <= TOLERANCE]
+    keeping = [one for one in ranked if race.of(one).beside and excess(one) <= TOLERANCE]
     if keeping:
         most = max(race.of(one).goodput() for one in keeping)
-        equal = [one for one in keeping if race.of(one).goodput() >= (1 - EQUAL) * most]
-        return min(equal, key=lambda one: (excess(one), one.streams)), True
+        path = race.paths[0]
+        share = EQUAL if path.policer_rate_bps is None else EQUAL_POLICED
+        equal = [one for one in keeping if race.of(one).goodput() >= (1 - share) * most]
+        return min(equal, key=lambda one: (not is_below_policer(one, path), excess(one), one.streams)), True
     if limit.share is None and usual in ranked:
         # The harm of ordinary flows is the limit itself.
         return usual, True
@@ -195,6 +224,12 @@ def _chosen(
         return ranked[0], False
     best = min(known, key=excess)
     return best, race.excess(best, usual, limit)[0] <= TOLERANCE
+
+
+def _excess(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> float:
+    """Return the harm beyond the limit that a candidate may do, allowing for chance."""
+    value, error = race.excess(one, usual, limit)
+    return value + MARGIN * min(error, 1.0) if one != usual or limit.share is not None else 0.0
 
 
 def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str, Any]:
@@ -208,20 +243,9 @@ def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str
         "goodput_bps": runs.goodput(),
         "harm": dict(zip(REFERENCES, harms, strict=True)) if known else None,
         "excess": race.excess(one, usual, limit)[0] if known else None,
+        "keeps_limit": _excess(race, one, usual, limit) <= TOLERANCE if known else None,
         "runs": len(runs.alone) + len(runs.beside),
     }
-
-
-def _band(values: Sequence[float], highest: float) -> Band:
-    """Return the interval in which 90 % of further values lie, of values whose logarithm is normal; at most `highest`.
-    """
-    middle = max(1.0, statistics.median(values or [1.0]))
-    kept = [max(NEAR_NOTHING * middle, value) for value in values]
-    logs = [math.log(value) for value in kept]
-    if len(kept) < 2:
-        return middle / 2, middle, min(highest, middle * 2)
-    half = _half(logs)
-    return middle * math.exp(-half), middle, min(max(highest, middle), middle * math.exp(half))
 
 
 def _half(values: Sequence[float]) -> float:

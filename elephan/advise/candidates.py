@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
+from elephan.advise.harm import ORDINARY
 from elephan.advise.simulation import Path
 
 CONTROLS = ("cubic", "bbr", "storage_friendly", "ledbat_plus_plus")
@@ -22,13 +24,38 @@ BOUNDED_STREAMS = (8, 16, 32)
 RATES = (0.9, 0.75)
 """Bounded rates, of what the path gives."""
 PACED_STREAMS = (8, 32)
-POLICED = 0.97
-"""Bounded rate behind a policer, of the policer's."""
+POLICED = (0.97, 0.92)
+"""Bounded rates before a policer, of the policer's."""
+POLICED_STREAMS = (1, 4)
 
 
 def ordinary(streams: int) -> Candidate:
     """Return `streams` ordinary flows: CUBIC, which Linux, Windows and macOS have as default (RFC 9438)."""
     return Candidate("cubic", streams, OPEN_WINDOW_BYTES)
+
+
+def usual(path: Path, has_others: bool) -> Candidate:
+    """Return the ordinary flows whose harm is the limit.
+
+    Before a policer they have lost their windows to its drops and do little: where nobody else was seen, those that use
+    the contract count, as its rate is what the copy may take.
+    """
+    four = ordinary(ORDINARY)
+    if path.policer_rate_bps is None or has_others:
+        return four
+    return replace(four, pacing_bps=_paced_bps(path, POLICED[0]))
+
+
+def is_below_policer(candidate: Candidate, path: Path) -> bool:
+    """Return True if a candidate's rate stays below the path's policer."""
+    if path.policer_rate_bps is None or candidate.pacing_bps is None:
+        return False
+    return candidate.pacing_bps <= _paced_bps(path, POLICED[0])
+
+
+def _paced_bps(path: Path, part: float) -> int:
+    """Return a part of the policer's rate, as payload."""
+    return round(part * path.payload_share * (path.policer_rate_bps or path.rate_bps))
 
 
 def candidates_of(path: Path, free_bps: float, controls: Sequence[str] = CONTROLS) -> list[Candidate]:
@@ -42,11 +69,13 @@ def candidates_of(path: Path, free_bps: float, controls: Sequence[str] = CONTROL
     others = []
     if path.policer_rate_bps is not None:
         others += [
-            Candidate(first, n, OPEN_WINDOW_BYTES, pacing_bps=round(POLICED * payload * path.policer_rate_bps))
-            for n in (4, 16)
+            Candidate(first, n, OPEN_WINDOW_BYTES, pacing_bps=_paced_bps(path, part))
+            for part in POLICED
+            for n in POLICED_STREAMS
         ]
     window = WINDOW_BDP * bound * path.rtt_s / 8
-    for n in BOUNDED_STREAMS:
+    # Windows bound the rate only on average: bursts of them go beyond a policer's bucket.
+    for n in BOUNDED_STREAMS if path.policer_rate_bps is None else ():
         each = round(window / n * payload)
         if each >= 4 * path.mtu_bytes:
             others.append(Candidate(first, n, each))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import replace
 
@@ -12,11 +11,20 @@ from elephan.advise.simulation import Path
 LOW, HIGH = 0.025, 0.975
 """Quantiles that the ends of a range are."""
 BURST_MAX = 64.0
+LEAST_LOSS = 1e-9
+"""Losses of a line are rarer by chance: a bit error rate of 1e-13 (IEEE 802.3ae: 1e-12 at most) in 1500 bytes."""
+POISSON_HIGH = 3.7
+"""Events at the high end of the 95 % interval of a count of none."""
 
 
 def middle(facts: PathFacts) -> Path:
     """Return the path by the facts' values."""
     return _path(facts, {name: float(getattr(facts, name) or 0.0) for name in _NAMES}, round(facts.competing_flows))
+
+
+def has_others(facts: PathFacts) -> bool:
+    """Return True if other traffic was seen on the path."""
+    return facts.competing_flows > 0 or facts.competing_bps > 0
 
 
 def drawn(facts: PathFacts, count: int, seed: int) -> list[Path]:
@@ -30,11 +38,14 @@ def drawn(facts: PathFacts, count: int, seed: int) -> list[Path]:
         chance.shuffle(parts)
         columns[name] = [_at(facts, name, part) for part in parts]
     paths = [middle(facts)]
+    are_others = has_others(facts)
     for place in range(count - 1):
         values = {name: columns[name][place] for name in _NAMES}
         path = _path(facts, values, round(columns["competing_flows"][place]))
-        # No test tells whether others pass the same policer: they do on every second path.
-        paths.append(replace(path, policer_is_shared=path.policer_rate_bps is not None and place % 2 == 0))
+        # No test tells whether the others pass the same policer: they do on every second path. One that no others
+        # were seen at is the bound of the copy's own contract.
+        is_shared = path.policer_rate_bps is not None and are_others and place % 2 == 0
+        paths.append(replace(path, policer_is_shared=is_shared))
     return paths
 
 
@@ -48,8 +59,8 @@ def _at(facts: PathFacts, name: str, part: float) -> float:
         return value
     low, high = facts.ranges[name]
     if name == "loss" and value == 0:
-        # No loss was seen: none at all, as likely as a rate that is seldom seen in so many packets.
-        return 0.0 if part < 0.5 else -math.log(2 * (1 - min(part, 0.9999))) * high / 3.7
+        # No loss was seen: none at all, as likely as a rate of any order below the one that so many packets show.
+        return 0.0 if part < 0.5 else LEAST_LOSS * max(1.0, high / POISSON_HIGH / LEAST_LOSS) ** (2 * part - 1)
     if part < 0.5:
         return value + (low - value) * min(1.0, (0.5 - part) / (0.5 - LOW))
     return value + (high - value) * min(1.0, (part - 0.5) / (HIGH - 0.5))

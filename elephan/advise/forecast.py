@@ -1,50 +1,39 @@
 """Forecast of a copy: its file set, simulated on paths that are in keeping with the facts, with a candidate's settings.
 
-The first part is simulated packet by packet; the rest follows at the rate of its second half. The band is that of the
-paths drawn: what the facts leave open, and chance.
+A long copy is simulated until it is steady or the time is used up (`long_run`). The band is that of the paths drawn,
+what the facts leave open, and of the rest that was not simulated.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
-from elephan import control_process
 from elephan.advise.candidate import Candidate
 from elephan.advise.draws import drawn, middle
 from elephan.advise.facts import PathFacts
-from elephan.advise.simulation import Horizon, spec_of
-from elephan.advise.simulation import Path as SimulatedPath
+from elephan.advise.long_run import LongRun, long_run
 from elephan.errors import InputError
-from elephan.run_spec.types import CopyWorkloadSpec, RunSpec
-from elephan.scenario.copy import ALL_CHANGED, FILES_MAX, Copy, copy_spec, mean_sent_bytes
+from elephan.run_spec.types import CopyWorkloadSpec
+from elephan.scenario.copy import ALL_CHANGED, FILES_MAX, Copy, copy_spec
 from elephan.scenario.quantity import parse_size
 from elephan.units import count, duration, rate, size
 
-if TYPE_CHECKING:
-    from elephan._native import RunResult
-
-PACKETS_PER_S = 4_000_000
-"""Packets that a core simulates in a second; `PACKETS_MIN` of them whatever the budget."""
+PACKETS_PER_S = 8_000_000
+"""Packets of a copy that a core simulates in a second; `PACKETS_MIN` of them whatever the budget."""
 PACKETS_MIN = 20_000
 DRAWS = 12
 """Paths that are simulated: the ends of a band of 90 % lie between the outer two."""
-ROUND_TRIPS = 150
-"""Least length of the simulated part: CUBIC is then past several of its cycles (RFC 9438, 4.1)."""
-LONGER = 4.0
-"""Factor of time when a run carried few packets and did not end."""
-SAMPLES = 40
-"""Parts of a run of which the rates are taken."""
-Z_90 = 1.645
-"""Of the normal distribution: 90 % lie within so many standard deviations."""
+DRAWS_SURE = 3
+"""The same where the facts leave nothing open: each is simulated for longer."""
+LEAST_RTTS = 200.0
+"""Round trips of a copy that are simulated at least, unless they are more than `PACKETS_MAX`."""
+PACKETS_MAX = 2**24
 STEPS_PER_OCTAVE = 4
 """Classes of size that a scan sums files up in, for each factor of two."""
 
@@ -184,6 +173,8 @@ class Forecast:
     """True: the first part was simulated, the rest follows at its steady goodput."""
     simulated_bytes: int
     """Most data of one simulated run."""
+    refused: str | None = None
+    """Reason why the simulated part is no sample of the rest: low and high are bounds then."""
     explanation: list[str] = field(default_factory=list)
     """In words, one sentence each: what bounds it, what was simulated, what was assumed."""
 
@@ -191,24 +182,6 @@ class Forecast:
         """Return it in a line."""
         band = f"{duration(self.seconds_low)} to {duration(self.seconds_high)}"
         return f"{duration(self.seconds)} ({band}), {rate(self.goodput_bps)}"
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """One simulated copy."""
-
-    seconds: float
-    """Time that was simulated, or until its end where that came first, s."""
-    delivered_bytes: int
-    left_bytes: int
-    """Bytes that had not arrived by then; 0: it ended."""
-    batches: tuple[float, ...] = ()
-    """Rates in equal parts of the second half, byte/s."""
-
-    @property
-    def rate(self) -> float:
-        """Rate of the second half, byte/s."""
-        return max(sum(self.batches) / max(1, len(self.batches)), 1e-9)
 
 
 def forecast(
@@ -236,25 +209,33 @@ def forecast(
         raise InputError(f"{candidate.streams} streams: at least 1")
     limits = ends or Ends()
     limit_bps = min((bound for bound in (rate_bps, candidate.pacing_bps) if bound is not None), default=None)
-    copy = _workload(file_set, limits, limit_bps)
-    packets = max(PACKETS_MIN, round(budget_s * PACKETS_PER_S / DRAWS))
-    paths = drawn(path, DRAWS, seed)
+    copy = workload_of(file_set, limits, limit_bps)
+    count_of = DRAWS if path.ranges else DRAWS_SURE
+    paths = drawn(path, count_of, seed)
+    # Beside others as many packets of theirs are simulated.
+    fair = budget_s * PACKETS_PER_S / count_of / (2 if any(one.competitors for one in paths) else 1)
+    least = min(PACKETS_MAX, LEAST_RTTS * paths[0].bound_bps * path.rtt_s / 8 / path.mtu_bytes)
+    packets = max(PACKETS_MIN, round(fair), round(min(least, 2 * fair)))
 
-    def one(place: int) -> _Outcome:
-        return _simulated(paths[place], candidate, copy, packets, seed + place)
+    def one(place: int) -> LongRun:
+        return long_run(paths[place], candidate, copy, packets, seed + place)
 
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        outcomes = list(pool.map(one, range(DRAWS)))
-    low_s, middle_s, high_s = _band(outcomes)
-    simulated = max(outcome.delivered_bytes for outcome in outcomes)
-    is_extrapolated = any(outcome.left_bytes > 0 for outcome in outcomes)
+        runs = list(pool.map(one, range(count_of)))
+    low_s, middle_s, high_s = _band(runs)
+    simulated = max(run.simulated_bytes for run in runs)
+    is_extrapolated = not all(run.is_complete for run in runs)
+    refused = [run.refused for run in runs if run.refused is not None]
     goodput_bps = file_set.bytes * 8 / middle_s if middle_s > 0 else 0.0
-    found = Forecast(low_s, middle_s, high_s, goodput_bps, is_extrapolated, simulated)
+    why = refused[0] if 2 * len(refused) > count_of else None
+    found = Forecast(low_s, middle_s, high_s, goodput_bps, is_extrapolated, simulated, why)
     found.explanation.extend(_explained(path, candidate, file_set, found, limits, limit_bps))
     return found
 
 
-def _workload(file_set: FileSet, ends: Ends, limit_bps: int | None) -> CopyWorkloadSpec:
+def workload_of(file_set: FileSet, ends: Ends | None = None, limit_bps: int | None = None) -> CopyWorkloadSpec:
+    """Return the workload that carries a file set, with the limits of its ends."""
+    ends = ends or Ends()
     classes = file_set.sizes or ((file_set.bytes // max(1, file_set.files), file_set.files),)
     changed = round(file_set.changed * ALL_CHANGED)
     (first_bytes, first_files), *others = classes
@@ -281,89 +262,10 @@ def _least(*bounds: int | None) -> int | None:
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def _simulated(path: SimulatedPath, candidate: Candidate, copy: CopyWorkloadSpec, packets: int, seed: int) -> _Outcome:
-    """Simulate a copy on one path, at most about `packets` of the bottleneck, and extrapolate its rest."""
-    sent_bytes = mean_sent_bytes(copy)
-    packet_s = path.mtu_bytes * 8 / path.rate_bps
-    copy_s = max(packets * packet_s, ROUND_TRIPS * path.rtt_s)
-    is_alone = not path.competitors and path.background_bps <= 0
-    while True:
-        horizon = Horizon(0.0 if is_alone else max(12 * path.rtt_s, copy_s / 10), copy_s)
-        spec = _spec(path, candidate, copy, horizon, seed)
-        try:
-            result = control_process.simulate(json.dumps(spec))
-        except ValueError as error:
-            raise InputError(f"the copy cannot be simulated: {error}") from None
-        delivered = sum(
-            int(cast(int, flow["delivered_bytes"]))
-            for flow, of_spec in zip(result.flows, spec["flows"], strict=True)
-            if of_spec["workload"]["kind"] == "copy"
-        )
-        completion = result.flow_groups[0].get("completion_s")
-        if completion is not None:
-            return _Outcome(float(cast(float, completion)), delivered, 0)
-        if delivered < packets * path.mtu_bytes / LONGER and copy_s < sent_bytes * 8:
-            # The copy has little of the line: a longer run costs as many packets as were allowed.
-            copy_s *= LONGER
-            continue
-        batches = _second_half(result, horizon, len(path.competitors))
-        return _Outcome(copy_s, delivered, max(0, sent_bytes - delivered), batches)
-
-
-def _second_half(result: RunResult, horizon: Horizon, others: int) -> tuple[float, ...]:
-    """Return the rates of the copy in the samples of the second half, byte/s."""
-    series = result.flow_series
-    rates: dict[float, float] = {}
-    for at_s, flow, goodput_bps in zip(series["time_s"], series["flow"], series["goodput_bps"], strict=True):
-        if at_s > horizon.before_s + 0.5 * horizon.copy_s and flow >= others:
-            rates[float(at_s)] = rates.get(float(at_s), 0.0) + float(goodput_bps) / 8
-    return tuple(rates.values())
-
-
-def _band(outcomes: Sequence[_Outcome]) -> tuple[float, float, float]:
-    """Return the 5 %, 50 % and 95 % points of the time.
-
-    The rate of a part varies by chance more than that of the whole rest does. So the rates of the paths are drawn
-    together by the part of their variance that their own batches explain (as James and Stein 1961 do), and what chance
-    leaves over the rest is added.
-    """
-    cut = [outcome for outcome in outcomes if outcome.left_bytes > 0 and len(outcome.batches) > 1]
-    seconds = [outcome.seconds for outcome in outcomes if outcome.left_bytes == 0]
-    chance = 0.0
-    if cut:
-        rates = [outcome.rate for outcome in cut]
-        centre = statistics.fmean(rates)
-        within = statistics.fmean(statistics.variance(outcome.batches) for outcome in cut)
-        of_mean = within / statistics.fmean(len(outcome.batches) for outcome in cut)
-        total = statistics.variance(rates) if len(rates) > 1 else 0.0
-        kept = math.sqrt(max(0.0, total - of_mean) / total) if total > 0 else 0.0
-        lefts = [one.left_bytes / max(centre + kept * (one.rate - centre), centre / 1000) for one in cut]
-        seconds += [outcome.seconds + left for outcome, left in zip(cut, lefts, strict=True)]
-        batch_s = statistics.fmean(outcome.seconds / 2 / len(outcome.batches) for outcome in cut)
-        ahead = within * batch_s / max(statistics.fmean(lefts), batch_s)
-        chance = Z_90 * math.sqrt(ahead + of_mean / len(cut)) / centre
-    seconds.sort()
-    middle_s = _quantile(seconds, 0.5)
-    least_s = min(outcome.seconds for outcome in outcomes)
-    low_s = middle_s - math.hypot(middle_s - _quantile(seconds, 0.05), chance * middle_s)
-    high_s = middle_s + math.hypot(_quantile(seconds, 0.95) - middle_s, chance * middle_s)
-    return max(low_s, min(least_s, middle_s)), middle_s, high_s
-
-
-def _spec(
-    path: SimulatedPath, candidate: Candidate, copy: CopyWorkloadSpec, horizon: Horizon, seed: int
-) -> RunSpec:
-    """Return the run: as the advice simulates it, with the file set as what the candidate's streams carry."""
-    spec = spec_of(path, candidate, horizon, seed, with_references=False)
-    mine = spec["flows"][len(path.competitors) :]
-    for number, flow in enumerate(mine):
-        flow["name"] = f"copy.{number + 1}"
-        flow["group"] = mine[0]["group"]
-        flow["workload"] = copy
-        flow["distribution"] = "striped"
-    spec["measure"]["series_interval_ns"] = max(1, round(horizon.copy_s / SAMPLES * 1e9))
-    spec["stop_when_done"] = not path.competitors
-    return spec
+def _band(runs: Sequence[LongRun]) -> tuple[float, float, float]:
+    """Return the 5 %, 50 % and 95 % points of the time: of the paths' own low, expected and high ones."""
+    lows, middles, highs = (sorted(run.seconds[end] for run in runs) for end in range(3))
+    return _quantile(lows, 0.05), _quantile(middles, 0.5), _quantile(highs, 0.95)
 
 
 def _quantile(ascending: Sequence[float], part: float) -> float:
@@ -403,10 +305,15 @@ def _explained(
         told.append(f"Its bound is {slowest[0]}, {rate(slowest[1])}.")
     if ends.file_s > 0 and ends.file_s * file_set.files > found.seconds / 2:
         told.append(f"Its bound is the time for each file, {duration(ends.file_s)}.")
-    how = f"{DRAWS} paths within what the facts leave open were simulated"
+    how = f"{DRAWS if facts.ranges else DRAWS_SURE} paths within what the facts leave open were simulated"
     if found.is_extrapolated:
-        how += f", up to {size(found.simulated_bytes)} of each; the rest follows at the rate of the second half"
+        how += f", up to {size(found.simulated_bytes)} of each; the rest follows at the rate of their steady part"
     told.append(how + ".")
+    if found.refused is not None:
+        told.append(
+            f"That part is too short to tell ({found.refused}): the band is what the line lets through and the "
+            "control's response to as many losses as were seen."
+        )
     if not facts.ranges:
         told.append("The facts have no ranges: the band is that of chance alone.")
     return told

@@ -25,13 +25,16 @@ class Limit:
 
     share: float | None = None
     """None: that of `ORDINARY` CUBIC flows in the copy's place."""
+    of_contract: bool = False
+    """Those flows use the rate of a policer."""
 
     @property
     def text(self) -> str:
         """Return it in words."""
         if self.share is None:
+            which = " that use the policer's rate" if self.of_contract else ""
             return (
-                f"no more harm to others than {ORDINARY} ordinary flows (CUBIC) would do in its place; "
+                f"no more harm to others than {ORDINARY} ordinary flows (CUBIC){which} would do in its place; "
                 f"{LEAST_LIMIT:.0%} is always allowed, as it cannot be told from chance"
             )
         return f"no other flow loses more than {self.share:.0%} of its goodput"

@@ -253,8 +253,12 @@ def _facts(spent: Spent, rate: float) -> PathFacts:
         low, middle, high = (max(seen, part * rate * rtt / 8) for part in QUEUE_PRIOR_BDP)
         queue, ranges["queue_bytes"] = middle, (low, high)
     available, between = value("available", "available_bps")
-    competing = max(0.0, rate - available) if available is not None else 0.0
-    if between is not None:
+    policer = fact("policer_rate_bps", "policer", "policer_rate_bps")
+    bucket = fact("policer_burst_bytes", "policer", "policer_burst_bytes")
+    # A policer lets no more than its rate through: what lies between that and the line's rate tells of no others.
+    is_policed = policer is not None and between is not None and between[1] >= (1 - BIAS) * policer
+    competing = max(0.0, rate - available) if available is not None and not is_policed else 0.0
+    if between is not None and not is_policed:
         ranges["competing_bps"] = (max(0.0, rate - between[1]), max(0.0, rate - between[0]))
     others = value("loss", "loss")[0]
     known = ranges.get("loss", (0.0, 1.0))
@@ -271,8 +275,6 @@ def _facts(spent: Spent, rate: float) -> PathFacts:
     if available is None:
         flows, of_flows = FLOWS_UNKNOWN[1], (FLOWS_UNKNOWN[0], FLOWS_UNKNOWN[2])
     ranges["competing_flows"] = of_flows
-    policer = fact("policer_rate_bps", "policer", "policer_rate_bps")
-    bucket = fact("policer_burst_bytes", "policer", "policer_burst_bytes")
     return PathFacts(
         rate_bps=rate,
         rtt_s=rtt,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from elephan.advise.draws import middle
 from elephan.advise.facts import PathFacts
 from elephan.advise.simulation import Horizon, horizon_of, packets_of
 
-PACKETS_PER_S = 3_000_000
-"""Packets of a full bottleneck that one core simulates in a second: the slow end of what docs/results/advice.md has."""
+PACKETS_PER_S = 6_000_000
+"""Packets of a full bottleneck that one core simulates in a second, or more."""
 PACKETS = 300_000.0
 """Of a run at most, unless its round trips need more."""
 LONGEST_S = 10.0
 LEAST_RTTS = 25.0
-"""Round trips that a run has at least: slow start and some of what comes after it."""
+"""Round trips that a run of a short copy has at least: slow start and some of what comes after it."""
+LONG_RTTS = 50.0
+"""The same of a long one, of which the second half counts: slow start says nothing of it."""
+LONG = 3.0
+"""Times of a run that a copy takes at the line's rate at least, if it is long."""
 RUNS = 200
 """Of a full plan."""
 
@@ -32,17 +36,24 @@ class Plan:
     draws: int = 10
 
 
+def is_long(takes_s: float, horizon: Horizon) -> bool:
+    """Return True if a copy that takes so long at the line's rate is mostly what comes after its start."""
+    return takes_s > LONG * horizon.copy_s
+
+
 def plan_of(
     facts: PathFacts, bytes_to_copy: float, core_seconds: float, *, most: float = PACKETS, longest_s: float = LONGEST_S
 ) -> Plan:
     """Return the plan that fits so many seconds of one core."""
     path = middle(facts)
     packets = PACKETS_PER_S * core_seconds
-    horizon = horizon_of(path, min(most, packets / RUNS), longest_s, LEAST_RTTS)
-    shortest = 10 * path.rtt_s
-    horizon = Horizon(
-        horizon.before_s, max(shortest, min(horizon.copy_s, 1.2 * bytes_to_copy * 8 / path.bound_bps))
-    )
+    takes_s = bytes_to_copy * 8 / path.bound_bps
+    horizon = horizon_of(path, min(most, packets / RUNS), longest_s, LONG_RTTS)
+    if is_long(takes_s, horizon):
+        horizon = replace(horizon, unmeasured_s=horizon.copy_s / 2)
+    else:
+        horizon = horizon_of(path, min(most, packets / RUNS), longest_s, LEAST_RTTS)
+        horizon = replace(horizon, copy_s=max(10 * path.rtt_s, min(horizon.copy_s, 1.2 * takes_s)))
     runs = packets / packets_of(path, horizon)
     if runs >= RUNS:
         return Plan(horizon)

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 
 from elephan.advise.candidate import Candidate
 from elephan.advise.harm import Limit, excess_of
+from elephan.advise.long_run import long_run
 from elephan.advise.simulation import Horizon, Outcome, Path, simulate
+from elephan.run_spec.types import CopyWorkloadSpec
+from elephan.scenario.copy import mean_sent_bytes
 
 
 @dataclass
@@ -21,9 +24,13 @@ class Runs:
     """Goodput of the copy without the reference flows, bit/s."""
     beside: dict[int, tuple[float, ...]] = field(default_factory=dict)
     """Goodput of the reference flows beside it, bit/s."""
+    long_run_bps: float | None = None
+    """Goodput of the whole copy on the middle path, bit/s, where it was simulated until it was steady."""
 
     def goodput(self) -> float:
-        """Return the mean goodput, bit/s."""
+        """Return the goodput, bit/s: of the whole copy, or else the mean of the runs."""
+        if self.long_run_bps is not None:
+            return self.long_run_bps
         return sum(self.alone.values()) / max(1, len(self.alone))
 
 
@@ -48,6 +55,22 @@ class Race:
     def beside(self, candidates: Sequence[Candidate | None], draws: range) -> None:
         """Simulate candidates (None: nobody) with reference flows on some of the paths."""
         self._all([(one, draw, True) for one in candidates for draw in draws])
+
+    def settle(self, candidates: Sequence[Candidate], copy: CopyWorkloadSpec, packets: int) -> None:
+        """Simulate whole copies on the middle path, each for about `packets` at most."""
+        missing = [one for one in dict.fromkeys(candidates) if self.of(one).long_run_bps is None]
+
+        def settled(one: Candidate) -> float | None:
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                return None
+            _, seconds, _ = long_run(self.paths[0], one, copy, packets, self.seed).seconds
+            return mean_sent_bytes(copy) * 8 / seconds
+
+        with ThreadPoolExecutor(self.workers) as pool:
+            for one, found in zip(missing, pool.map(settled, missing), strict=True):
+                self.of(one).long_run_bps = found
+                self.is_late |= found is None
+        self.count += len(missing)
 
     def excess(self, candidate: Candidate, ordinary: Candidate, limit: Limit) -> tuple[float, float]:
         """Return a candidate's harm beyond the limit and its standard error, on the paths on which all were run."""

@@ -66,6 +66,19 @@ def reasons_of(
             f"{best['candidate']} would get {rate(best['goodput_bps'])}, but a {hurt} flow beside it would lose "
             f"{share(best['harm'][hurt])} of its goodput."
         )
+    unsure = [
+        row
+        for row in table
+        if row["goodput_bps"] > CLEARLY * goodput_bps
+        and row["excess"] is not None
+        and row["excess"] <= 0
+        and not row["keeps_limit"]
+    ]
+    if unsure:
+        reasons.append(
+            f"{unsure[0]['candidate']} would get {rate(unsure[0]['goodput_bps'])}, but its harm varies too much over "
+            f"{pluralize(unsure[0]['runs'], 'run')} to be sure that it keeps the limit."
+        )
     lost = ", ".join(f"a {name} flow loses {share(max(0.0, value))}" for name, value in harm.items())
     reasons.append(f"Beside the proposed copy {lost} of its goodput.")
     if chosen.pacing_bps is not None:

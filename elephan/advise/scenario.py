@@ -5,7 +5,7 @@ from __future__ import annotations
 from elephan.advise.candidate import Candidate
 from elephan.advise.draws import middle
 from elephan.advise.facts import PathFacts
-from elephan.advise.simulation import FASTER, FRAME_BYTES, Path
+from elephan.advise.simulation import FASTER, Path
 
 
 def scenario_of(facts: PathFacts, candidate: Candidate, duration_s: float = 30.0) -> str:
@@ -29,8 +29,7 @@ def scenario_of(facts: PathFacts, candidate: Candidate, duration_s: float = 30.0
     lines.append(f"connections = {candidate.streams}")
     lines.append(f'window = "{candidate.window_bytes}B"')
     if candidate.pacing_bps is not None:
-        load = f'load = "{candidate.pacing_bps}bit/s", frame = "{FRAME_BYTES}B"'
-        lines.append(f'workload = {{ kind = "constant_rate", {load} }}')
+        lines.append(f'max_pacing_rate = "{max(8, round(candidate.pacing_bps / candidate.streams))}bit/s"')
     return "\n".join(lines) + "\n"
 
 

@@ -19,8 +19,6 @@ PAYLOAD_BYTES = 52
 """Headers of a segment: IPv4, TCP, time stamps (RFC 7323)."""
 FASTER = 2.5
 """Rate of the links around the bottleneck, in times of its own."""
-FRAME_BYTES = 16_384
-"""Write of a copy whose rate is bounded: one TLS record (RFC 8446, 5.1)."""
 QUEUE_PACKETS_MIN = 8
 BEFORE_RTTS = 12
 """Round trips that the others have before the copy starts."""
@@ -63,10 +61,12 @@ class Path:
 
 @dataclass(frozen=True)
 class Horizon:
-    """Times of a run, s: others alone, then with the copy, which is measured from its start."""
+    """Times of a run, s: others alone, then with the copy."""
 
     before_s: float
     copy_s: float
+    unmeasured_s: float = 0.0
+    """First part of the copy that does not count: its start, where that is a small part of it."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +95,15 @@ def simulate(
     spec = spec_of(path, candidate, horizon, seed, with_references=with_references)
     found = control_process.simulate(json.dumps(spec)).flows
     rates = [float(cast(float, flow["goodput_bps"])) for flow in found]
-    others = len(path.competitors)
-    first = others + (len(REFERENCES) if with_references else 0)
-    return Outcome(sum(rates[first:]), tuple(rates[others:first]))
+    mine = 0 if candidate is None else candidate.streams
+    first = mine + len(path.competitors)
+    return Outcome(sum(rates[:mine]), tuple(rates[first:]))
 
 
 def spec_of(
     path: Path, candidate: Candidate | None, horizon: Horizon, seed: int, *, with_references: bool
 ) -> RunSpec:
-    """Return the run: competitors, then reference flows, then the copy's streams."""
+    """Return the run: the copy's streams, then competitors, then reference flows."""
     # A drop-tail queue without chance can lock a flow out for good: starts that differ by seed are the chance.
     chance = random.Random(seed)
     start_ns = round(horizon.before_s * 1e9)
@@ -111,14 +111,17 @@ def spec_of(
     policed = path.policer_rate_bps is not None
     there, back = ([0, 1], [2, 3]) if policed else ([0], [1])
     flows: list[FlowSpec] = []
+    ends = (0, len(links) // 2, there, back)
+    competing: list[FlowSpec] = []
+    first = 0 if candidate is None else candidate.streams
     for index, control in enumerate([*path.competitors, *(REFERENCES if with_references else ())]):
-        ends = (0, len(links) // 2, there, back)
         others = (1, 2, [1], [2]) if policed and not path.policer_is_shared else ends
         begin_ns = round(chance.random() * horizon.before_s * 0.3e9)
-        flows.append(_flow(f"other-{index}", index, others, begin_ns, _transport(path, control), _BULK))
+        transport = _transport(path, control)
+        competing.append(_flow(f"other-{index}", first + index, others, begin_ns, transport, _BULK))
     if candidate is not None:
-        begin_ns = start_ns + round(chance.random() * path.rtt_s * 1e9)
-        flows += _streams(path, candidate, (0, len(links) // 2, there, back), begin_ns, len(flows))
+        flows += _streams(path, candidate, ends, start_ns + round(chance.random() * path.rtt_s * 1e9))
+    flows += competing
     return {
         "format": FORMAT,
         "seed": seed,
@@ -130,7 +133,7 @@ def spec_of(
         "background": _background(path, policed),
         "events": [],
         "measure": {
-            "warmup_ns": start_ns,
+            "warmup_ns": start_ns + round(horizon.unmeasured_s * 1e9),
             "series_interval_ns": None,
             "pcap": None,
             "pcap_node": 0,
@@ -240,15 +243,14 @@ def _flow(
 
 
 def _streams(
-    path: Path, candidate: Candidate, ends: tuple[int, int, Sequence[int], Sequence[int]], start_ns: int, group: int
+    path: Path, candidate: Candidate, ends: tuple[int, int, Sequence[int], Sequence[int]], start_ns: int
 ) -> list[FlowSpec]:
-    workload = _BULK
-    if candidate.pacing_bps is not None:
-        rate = max(1, round(candidate.pacing_bps / candidate.streams))
-        workload = {"kind": "constant_rate", "rate_bps": rate, "frame_bytes": FRAME_BYTES, "credits": None}
     transport = _transport(path, candidate.control, candidate.window_bytes)
+    if candidate.pacing_bps is not None:
+        # Each connection is paced at its part, as crates/copy-net does (SO_MAX_PACING_RATE).
+        transport["max_pacing_bps"] = max(8, round(candidate.pacing_bps / candidate.streams))
     # Connections are opened one after the other: the first tells the next ones nothing, so a little apart.
     return [
-        _flow(f"copy-{index}", group + index, ends, start_ns + index * 1_000_000, transport, workload)
+        _flow(f"copy-{index}", index, ends, start_ns + index * 1_000_000, transport, _BULK)
         for index in range(candidate.streams)
     ]

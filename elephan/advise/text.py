@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from elephan.advise.advice import Advice, Band
 from elephan.advise.candidates import text_of
-from elephan.units import duration, pluralize, rate, share
+from elephan.units import duration, pluralize, rate, share, size
 
 ROWS = 40
 
 
-def lines(advice: Advice, bytes_to_copy: float, *, with_table: bool = False) -> list[str]:
+def lines(advice: Advice, *, with_table: bool = False) -> list[str]:
     """Return the proposal, its forecast, its harm and its reasons, a line each."""
     low, middle, high = advice.goodput_bps
-    bits = 8 * bytes_to_copy
+    shortest, expected, longest = advice.seconds
     found = [f"proposed: {text_of(advice.candidate)}"]
-    found.append(f"goodput: {rate(middle)} ({rate(low)} to {rate(high)}, 90 %)")
-    found.append(f"time: {duration(bits / middle)} ({duration(bits / high)} to {duration(bits / low)})")
+    share_text = "90 %" if advice.not_steady is None else "bounds"
+    found.append(f"goodput: {rate(middle)} ({rate(low)} to {rate(high)}, {share_text})")
+    found.append(f"time: {duration(expected)} ({duration(shortest)} to {duration(longest)})")
+    if advice.not_steady is not None:
+        found.append(
+            f"note: the simulated part is too short to tell ({advice.not_steady}): the bounds are what the line lets "
+            "through and the control's response to as many losses as were seen"
+        )
     harms = ", ".join(f"a {name} flow loses {_harm(band)}" for name, band in advice.harm.items())
     found.append(f"harm: {harms}")
     found.append(f"limit: {advice.limit_text}")
@@ -32,9 +41,10 @@ def simulated(advice: Advice) -> str:
     """Return what was simulated, and if the time was too short for all of it."""
     of = advice.simulated
     late = "; the time ran out before all were made" if of["is_late"] else ""
+    part = "all" if of["is_complete"] else size(of["long_run_bytes"])
     return (
-        f"simulated: {pluralize(of['candidates'], 'candidate')} in {pluralize(of['runs'], 'run')}, the first "
-        f"{duration(of['copy_s'])} of the copy, in {duration(of['seconds'])}{late}"
+        f"simulated: {pluralize(of['candidates'], 'candidate')} in {pluralize(of['runs'], 'run')} of "
+        f"{duration(of['copy_s'])}, {part} of the proposed copy, in {duration(of['seconds'])}{late}"
     )
 
 
@@ -43,12 +53,18 @@ def _harm(band: Band) -> str:
     return f"{share(middle)} ({share(low)} to {share(high)})"
 
 
+def _keeps(row: Mapping[str, Any]) -> str:
+    if row["keeps_limit"]:
+        return "kept"
+    return f"+{share(row['excess'])}" if row["excess"] > 0 else "not sure"
+
+
 def _table(advice: Advice) -> list[str]:
     rows = [("candidate", "goodput", "reno loses", "cubic loses", "limit")]
     for row in advice.table[:ROWS]:
         harm = row["harm"]
         of = ("", "") if harm is None else tuple(share(max(0.0, harm[name])) for name in ("reno", "cubic"))
-        keeps = "" if row["excess"] is None else "kept" if row["excess"] <= 0 else f"+{share(row['excess'])}"
+        keeps = "" if row["excess"] is None else _keeps(row)
         rows.append((row["candidate"], rate(row["goodput_bps"]), *of, keeps))
     wide = [max(len(row[column]) for row in rows) for column in range(5)]
     return [

@@ -33,7 +33,7 @@ AFTER_DAYS = 28.0
 MOST_DAYS = 800.0
 """Most days that are played."""
 MOST_STEPS = 200_000
-BUDGET_S = 2.0
+BUDGET_S = 6.0
 """Processor time for one forecast, s."""
 
 

@@ -93,7 +93,7 @@ def advise(
     if json_:
         emit(json.dumps({"towards": towards, "facts": facts.as_dict(), **advice.as_dict()}, indent=1))
         return
-    emit("\n".join(lines(advice, wanted, with_table=table)))
+    emit("\n".join(lines(advice, with_table=table)))
 
 
 def _facts(towards: str, wanted: int, from_: str | None) -> PathFacts:

@@ -12,6 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from elephan.advise.candidates import ordinary
+from elephan.advise.forecast import FileSet, workload_of
+from elephan.advise.long_run import studied
+from elephan.advise.simulation import Path
 from elephan.api import load
 from elephan.core import native
 from elephan.run_spec.defaults import FORMAT, TRANSPORT
@@ -104,6 +108,9 @@ def test_what_scenarios_give_is_in_the_schema_and_all_of_the_schema_is_given(sce
     others.append(scenario(BASE[: BASE.index("[[flow]]")] + '[[background]]\nrate = "9%"\nmix = { "46B" = 1 }\n'))
     others.append(scenario(BASE.replace('bandwidth = "1Gbit/s"', 'line = "1gbe"')))
     found = [*specs().values(), *(other.points()[0].to_spec() for other in others)]
+    # The advice's own key: a study that ends by a time.
+    beside = Path(1e8, 0.02, competitors=("cubic",))
+    found.append(studied(beside, ordinary(2), workload_of(FileSet.of_text("1GB")), 1000, 1.0, 1))
     for spec in found:
         assert json.loads(json.dumps(spec)) == spec, "plain JSON"
         assert faults(spec) == []

@@ -1,0 +1,99 @@
+"""A contract below the port's rate: a policer with a small bucket, next to nobody else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from elephan import api
+from elephan.advise import advice
+from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
+from elephan.advise.draws import drawn
+from elephan.advise.facts import PathFacts
+from elephan.advise.plan import Plan
+from elephan.advise.scenario import scenario_of
+from elephan.advise.simulation import Horizon, simulate
+from elephan.advise.simulation import Path as SimulatedPath
+from tests.hosts.conftest import Elephan
+
+CONTRACT_BPS = 200e6
+PAYLOAD = 1448 / 1500
+SCENARIO = """\
+[run]
+duration = "20s"
+[[node]]
+name = "here"
+[[node]]
+name = "edge"
+[[node]]
+name = "far"
+[[link]]
+from = "here"
+to = "edge"
+bandwidth = "1Gbit/s"
+delay = "1ms"
+queue = "4MB"
+policer = { rate = "200Mbit/s", burst = "64KiB" }
+[[link]]
+from = "edge"
+to = "far"
+bandwidth = "1Gbit/s"
+delay = "19ms"
+queue = "5MB"
+[[flow]]
+from = "here"
+to = "far"
+workload = { kind = "bulk", bytes = "1kB" }
+"""
+
+
+def test_a_contract_next_to_nobody_gets_a_pace_below_it(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = Plan(Horizon(0.5, 2.0, 1.0), candidates=6, first_draws=1, harm_draws=2, batch=6, finalists=2, draws=2)
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: quick)
+    monkeypatch.setattr(advice, "FORECAST_PART", 0.01)
+    monkeypatch.setattr(advice, "LONG_PART", 0.01)
+    file, fitted = tmp_path / "policed.toml", tmp_path / "fitted.toml"
+    file.write_text(SCENARIO)
+    done = elephan("advise", file, "--for", "100GB", "--json", "--save", fitted)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["facts"]["policer_rate_bps"] == pytest.approx(CONTRACT_BPS, rel=0.05)
+    # The difference from the port's rate is the policer's, and no others'.
+    assert told["facts"]["competing_bps"] < 0.05 * 1e9 and told["facts"]["competing_flows"] == 0
+    assert "Others take" not in told["reasons"][0]
+    pace = told["candidate"]["pacing_bps"]
+    assert 0.88 * CONTRACT_BPS * PAYLOAD < pace < CONTRACT_BPS * PAYLOAD
+    assert told["goodput_bps"][1] > 0.88 * CONTRACT_BPS * PAYLOAD
+    assert told["keeps_limit"]
+    better = [row for row in told["table"] if row["keeps_limit"] and row["goodput_bps"] > 1.1 * told["goodput_bps"][1]]
+    assert better == []
+    # The true path gives the promised goodput, and its policer drops nothing.
+    flow = f'connections = {told["candidate"]["streams"]}\nmax_pacing_rate = '
+    flow += f'"{pace // told["candidate"]["streams"]}bit/s"\n'
+    file.write_text(SCENARIO.replace('workload = { kind = "bulk", bytes = "1kB" }\n', flow))
+    (record,) = api.run(file, store="none")
+    (policed, *_) = record.links
+    assert policed["dropped_by_policer"] == 0
+    assert sum(flow["delivered_bytes"] for flow in record.flows) * 8 / 20 > 0.85 * CONTRACT_BPS * PAYLOAD
+    assert "max_pacing_rate" in fitted.read_text()
+
+
+def test_a_paced_candidate_is_simulated_as_the_copy_paces() -> None:
+    """One stream: bulk data that the socket paces, and no application of a constant rate."""
+    path = SimulatedPath(1e9, 0.04, queue_bytes=5e6, policer_rate_bps=CONTRACT_BPS, policer_burst_bytes=65_536)
+    paced = Candidate("cubic", 1, OPEN_WINDOW_BYTES, pacing_bps=round(0.97 * CONTRACT_BPS * PAYLOAD))
+    found = simulate(path, paced, Horizon(0.5, 6.0, 3.0), 1, with_references=False)
+    assert found.copy_bps == pytest.approx(0.97 * CONTRACT_BPS * PAYLOAD, rel=0.01)
+    text = scenario_of(PathFacts(1e9, 0.04, policer_rate_bps=CONTRACT_BPS), paced)
+    assert f'max_pacing_rate = "{paced.pacing_bps}bit/s"' in text and "constant_rate" not in text
+
+
+def test_a_policer_without_others_is_the_copys_own() -> None:
+    facts = PathFacts(1e9, 0.04, queue_bytes=5e6, policer_rate_bps=CONTRACT_BPS, policer_burst_bytes=65_536)
+    assert not any(path.policer_is_shared for path in drawn(facts, 10, 1))
+    beside = PathFacts(1e9, 0.04, queue_bytes=5e6, policer_rate_bps=CONTRACT_BPS, competing_flows=2.0)
+    assert any(path.policer_is_shared for path in drawn(beside, 10, 1))
