@@ -22,6 +22,10 @@ RTTS, SECONDS = 60, 20.0
 """Length of a run, where that is fewer packets."""
 HEADER_BYTES = 40
 """IP and TCP, without options."""
+BEHIND_POLICER = 4
+"""Rate of the link behind a policer, in times of the policer's."""
+RATE_BASED = ("bbr",)
+"""Congestion controls whose goodput through a policer is its rate: they do not slow down for its drops."""
 KNOWN = ("reno", "cubic", "bbr")
 """Congestion controls of Linux that are simulated."""
 
@@ -46,6 +50,9 @@ class Forecast:
     """Origin of that rate, unless it was measured."""
     as_it_is: Outcome | None = None
     """The flow itself, simulated: how far the model holds."""
+    is_own_rate: bool = False
+    """The path's rate is the flow's own goodput: simulated as it is it has that by construction, which checks nothing.
+    """
     outcomes: list[Outcome] = field(default_factory=list)
     none_because: str | None = None
 
@@ -67,7 +74,14 @@ def forecast(
     if counters["min_rtt_us"] <= 0 or counters["mss_bytes"] <= 0:
         return Forecast(none_because="its round-trip time is not known yet")
     assumed = None
-    if limit == "queue":
+    # The goodput of a flow that fills a queue, or does not slow down for a policer's drops, is the bottleneck's rate.
+    is_own_rate = limit == "queue" or (limit == "policer" and flow["congestion_control"] in RATE_BASED)
+    if limit == "policer" and not is_own_rate and line_rate_bps is None:
+        return Forecast(
+            none_because="its drops keep it below the policer's rate, which does not show: give that rate, --line-rate "
+            "200Mbit/s (`elephan measure policer` finds it)"
+        )
+    if is_own_rate:
         line_rate_bps = int(flow["goodput_bps"] * _packet_bytes(counters) / counters["mss_bytes"])
     elif line_rate_bps is not None:
         assumed = "--line-rate"
@@ -83,7 +97,7 @@ def forecast(
     model = _Model(flow, line_rate_bps)
     as_it_is = model.run("as it is", **model.own())
     outcomes = [model.run(change, **settings) for change, settings in model.variants()]
-    return Forecast(line_rate_bps, assumed, as_it_is, outcomes)
+    return Forecast(line_rate_bps, assumed, as_it_is, is_own_rate, outcomes)
 
 
 def _packet_bytes(counters: Mapping[str, Any]) -> int:
@@ -141,8 +155,10 @@ class _Model:
         packet = _packet_bytes(self.counters)
         most_s = PACKETS_MOST * packet * 8 / self.line_rate_bps
         seconds = max(min(max(SECONDS, RTTS * self.rtt_s), most_s), 0.5)
+        # A policer drops and has no queue: what is behind it is faster.
+        bandwidth_bps = self.line_rate_bps * (BEHIND_POLICER if self.limit == "policer" else 1)
         path = [
-            f'bandwidth = "{self.line_rate_bps}bit/s"',
+            f'bandwidth = "{bandwidth_bps}bit/s"',
             f'rtt = "{int(self.rtt_s * 1e9)}ns"',
             f'mtu = "{packet}B"',
             f'queue = "{self._queue_bytes()}B"',
@@ -150,9 +166,8 @@ class _Model:
         if self.limit == "loss":
             path.append(f"loss = {min(self.counters['retransmitted'], 0.5):.12f}")
         if self.limit == "policer":
-            policed = int(self.flow["goodput_bps"] * packet / self.counters["mss_bytes"])
             burst = max(int(self.counters["in_flight_bytes"]), 4 * packet)
-            path.append(f'policer = {{ rate = "{policed}bit/s", burst = "{burst}B" }}')
+            path.append(f'policer = {{ rate = "{self.line_rate_bps}bit/s", burst = "{burst}B" }}')
         flow = [f'congestion_control = "{control or self.control}"', f"connections = {connections}"]
         if window_bytes is not None:
             flow.append(f'window = "{window_bytes}B"')

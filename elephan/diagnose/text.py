@@ -59,7 +59,13 @@ def _forecast(forecast: Forecast) -> str:
     own = forecast.as_it_is
     rtt = f", round trips of {duration(own.rtt_s)}" if own.rtt_s else ""
     origin = f", {forecast.assumed}" if forecast.assumed else ", as measured"
-    parts.append(f"simulated as it is: {rate(own.goodput_bps)}{rtt} (path of {rate(forecast.line_rate_bps)}{origin})")
+    if forecast.is_own_rate:
+        path = rate(forecast.line_rate_bps)
+        own_rate = "the flow's own goodput with headers: simulated as it is it agrees, which checks nothing"
+        parts.append(f"for a path of {path}, {own_rate}")
+    else:
+        path = f"path of {rate(forecast.line_rate_bps)}{origin}"
+        parts.append(f"simulated as it is: {rate(own.goodput_bps)}{rtt} ({path})")
     return "; ".join(parts)
 
 
