@@ -190,7 +190,7 @@ pub fn run_stamp(
     if counts.packets > 0 && counts.lost == counts.packets {
         outcome.notes.push(match sessions.fault(number) {
             Some(fault) => fault.to_owned(),
-            None => format!("no reply from {}: is there a reflector, with this key?", options.towards),
+            None => no_reply(options),
         });
     }
     let unused = sessions.unused(number);
@@ -209,6 +209,18 @@ pub fn run_stamp(
         }
     }
     Ok(StampResult { outcome, counts, is_stopped })
+}
+
+/// Largest packet that every IPv4 host accepts (RFC 791, 3.2).
+const PASSES_ANYWHERE: u32 = 576;
+
+fn no_reply(options: &SessionOptions) -> String {
+    let none = format!("no reply from {}: is there a reflector, with this key?", options.towards);
+    if options.packet_bytes <= PASSES_ANYWHERE {
+        return none;
+    }
+    let bytes = options.packet_bytes;
+    format!("{none} Or the path drops packets of {bytes} bytes: elephan measure mtu {}", options.towards)
 }
 
 /// Runs an estimator against the driver's reflector; `on_train` hears of each train, with its packets and bytes.
