@@ -14,7 +14,7 @@ from elephan.backends import Job
 from elephan.compare.rank import Row, default_key, key_of, ranked
 from elephan.compare.repetitions import MOST, Plan, announcement, budget_of, chance_in, plan_of, repeated
 from elephan.compare.run_metrics import Measured, measure
-from elephan.compare.selection import Choice, chosen
+from elephan.compare.selection import Choice, chosen, paced
 from elephan.errors import InputError
 from elephan.record import Record
 from elephan.scenario import Scenario, load
@@ -148,12 +148,13 @@ class _Planned:
         first = base.points()[0]
         if not first.document.flow:
             raise InputError(f"{base.file}: congestion controls are those of flows, and there is none: add [[flow]]")
-        self.count = len(choices)
         self.flows = len(first.document.flow)
         self.seed = first.seed
         self.asked = first.document.run.repetitions if "run.repetitions" in first.parameters else None
         """Repetitions that the scenario asks for."""
         self.neighbour, text = neighbour(base)
+        choices += paced(choices, _job(base, base.text, changes, self.backend).spec)
+        self.count = len(choices)
         self.runs: list[tuple[Choice | None, str, Job]] = []
         """The runs of the first repetition: under what, "alone" or "beside" the neighbour."""
 
@@ -162,7 +163,7 @@ class _Planned:
             self.runs.append((choice, "beside", job))
 
         for choice in choices:
-            own = [f"flow.{index}.congestion_control={choice.value}" for index in range(self.flows)]
+            own = choice.changes(self.flows)
             try:
                 job = _job(base, base.text, [*changes, *own], self.backend)
             except InputError as error:

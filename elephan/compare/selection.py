@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from elephan.congestion_control import congestion_controls, find
 from elephan.errors import InputError
 from elephan.scenario.toml import format_value, parse_value
+from elephan.units import rate
 
 ALL = "all"
 
@@ -23,6 +26,43 @@ class Choice:
     """As the user wrote it, a file without its folder."""
     value: str
     """As `--set flow.congestion_control=` takes it."""
+    max_pacing_bps: int | None = None
+    """Most payload of each connection, paced; None: as the scenario has it."""
+
+    def changes(self, flows: int) -> list[str]:
+        """Return the changes to a scenario of so many flows."""
+        found = [f"flow.{index}.congestion_control={self.value}" for index in range(flows)]
+        if self.max_pacing_bps is not None:
+            found += [f'flow.{index}.max_pacing_rate="{self.max_pacing_bps}bit/s"' for index in range(flows)]
+        return found
+
+
+PACED_CC = "cubic"
+"""The congestion control that is paced below a policer too: the default of Linux, which its drops slow down most."""
+BELOW_POLICER = 0.97
+"""Paced rate, of the policer's."""
+HEADER_BYTES = 52
+"""IPv4, TCP and its time stamps."""
+
+
+def paced(choices: Sequence[Choice], spec: Mapping[str, Any]) -> list[Choice]:
+    """Return the choices that pacing adds: below a policer that all flows of a run pass, none where there is no such.
+
+    What exceeds a policer is dropped whatever the congestion control does; a sender that stays below it loses nothing.
+    """
+    base = next((choice for choice in choices if choice.label == PACED_CC), None)
+    flows = spec["flows"]
+    if base is None or any("udt" in flow["transport"] or "max_pacing_bps" in flow["transport"] for flow in flows):
+        return []
+    if not all(flow["workload"]["kind"] in ("bulk", "copy") for flow in flows):
+        return []
+    shared = set(flows[0]["route"]).intersection(*(flow["route"] for flow in flows))
+    rates = [policer["rate_bps"] for link in shared if (policer := spec["links"][link].get("policer")) is not None]
+    if not rates:
+        return []
+    mtu = max(flow["transport"]["mtu_bytes"] for flow in flows)
+    each = int(BELOW_POLICER * min(rates) * (mtu - HEADER_BYTES) / mtu / len(flows))
+    return [replace(base, label=f"{base.label}, paced at {rate(each)}", max_pacing_bps=each)]
 
 
 def chosen(text: str, folder: Path) -> list[Choice]:

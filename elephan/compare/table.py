@@ -176,7 +176,7 @@ def heading_in_use(done: Comparison) -> str:
 
 def in_use(done: Comparison, row: Row) -> list[str]:
     """Return the commands and sysctls that put a row's congestion control into use on both ends of the path."""
-    from elephan.kernel.deployment import needs_of, of_flow, text_of
+    from elephan.kernel.deployment import needs_of, of_flow, pacing_lines, text_of
 
     spec = done.records_of(row)[0].spec
-    return text_of(of_flow(spec["flows"][0]), needs_of(spec))
+    return [*text_of(of_flow(spec["flows"][0]), needs_of(spec)), *pacing_lines(spec)]

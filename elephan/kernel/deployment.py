@@ -30,6 +30,10 @@ WRITE = (4096, 16_384, 4_194_304)
 CORE = 4_194_304
 """net.core.rmem_max and wmem_max of Linux 6.18."""
 SYSCTLS = Path("/proc/sys/net")
+HEADER_BYTES = 52
+"""IPv4, TCP and its time stamps."""
+POLICED_WINDOW = 2
+"""Window before a policer, in bandwidth-delay products of its rate."""
 
 
 @dataclass(frozen=True)
@@ -180,14 +184,33 @@ class Needs:
 
 
 def needs_of(spec: Mapping[str, Any]) -> Needs:
-    """Return the window that a specification's first flow needs on its path."""
+    """Return the window that a specification's first flow needs on its path: of what passes, by a policer too."""
     flow, links = spec["flows"][0], spec["links"]
-    return Needs(
-        rate_bps=min(links[hop]["rate_bps"] for hop in flow["route"]),
-        rtt_ns=sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"])),
-        window_bytes=min(flow["transport"]["window_bytes"], WINDOW_MAX),
-        mtu_bytes=flow["transport"]["mtu_bytes"],
-    )
+    rtt_ns = sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"]))
+    rate_bps = min(links[hop]["rate_bps"] for hop in flow["route"])
+    window_bytes = min(flow["transport"]["window_bytes"], WINDOW_MAX)
+    policers = [policer for hop in flow["route"] if (policer := links[hop].get("policer")) is not None]
+    for policer in policers:
+        rate_bps = min(rate_bps, policer["rate_bps"])
+        # Behind a policer there is no queue of its rate: a window of twice what it lets through grows as far as it may.
+        passes = POLICED_WINDOW * policer["rate_bps"] * rtt_ns // 8_000_000_000 + policer["burst_bytes"]
+        window_bytes = min(window_bytes, max(passes, 2 * flow["transport"]["mtu_bytes"]))
+    return Needs(rate_bps, rtt_ns, window_bytes, flow["transport"]["mtu_bytes"])
+
+
+def pacing_lines(spec: Mapping[str, Any]) -> list[str]:
+    """Return how to pace the first flow's connections as they were; nothing if they were not."""
+    most_bps = spec["flows"][0]["transport"].get("max_pacing_bps")
+    if most_bps is None:
+        return []
+    # tc(8) takes bits per second; fq counts packets with their headers, and the specification payload.
+    mtu = spec["flows"][0]["transport"]["mtu_bytes"]
+    packets_bps = most_bps * mtu // (mtu - HEADER_BYTES)
+    return [
+        f"# Each connection paced at {units.rate(most_bps)} of payload: by the program (SO_MAX_PACING_RATE, elephan "
+        "copy --rate), or for all of an interface's:",
+        f"tc qdisc replace dev DEVICE root fq maxrate {packets_bps}bit",
+    ]
 
 
 def text_of(deployment: Deployment, needs: Needs | None = None) -> list[str]:
