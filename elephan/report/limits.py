@@ -69,9 +69,9 @@ class Entry:
 
 def limits(record: Record) -> list[str]:
     """Return notes on the effects of a run's own settings, rather than the path, on its numbers."""
+    found = policers(record)
     if record.extrapolation is not None:
-        return []
-    found = []
+        return found
     changed = any(event["action"]["kind"] in CHANGES for event in record.spec["events"])
     for entry in entries(record):
         found += nothing_delivered(entry)
@@ -80,6 +80,21 @@ def limits(record: Record) -> list[str]:
         if not changed and record.spec.get("manager") is None:
             found += held_by_window(entry)
             found += above_line(entry)
+    return found
+
+
+def policers(record: Record) -> list[str]:
+    """Return a note for each policer that dropped packets: the line behind it has room left, and no queue shows it."""
+    found = []
+    for spec, counted in zip(record.spec["links"], record.links, strict=True):
+        policer, dropped = spec.get("policer"), counted.get("dropped_by_policer")
+        if policer is None or not dropped:
+            continue
+        what = f"{units.rate(policer['rate_bps'])}, burst {units.size(policer['burst_bytes'])}"
+        found.append(
+            f"link {spec['name']}: its policer ({what}) dropped {units.pluralize(dropped, 'packet')}; senders paced "
+            "below its rate (flow.max_pacing_rate) lose none there"
+        )
     return found
 
 
