@@ -191,13 +191,20 @@ class _Copy:
         return self.has_connected and time.monotonic() - self.durable_s + wait_s < self.request.patience_s
 
     def _attempt(self, began_s: float) -> CopyOutcome:
-        entry = {"began": receipt.now(), "seconds": 0.0, "sent_bytes": 0, "ended_by": "done"}
+        entry = {"began": receipt.now(), "seconds": 0.0, "data_s": 0.0, "sent_bytes": 0, "ended_by": "done"}
         self.attempts.append(entry)
         entry_began_s = time.monotonic()
         sent = {"bytes": 0}
+        connected_s: list[float] = []
+
+        def lasted() -> None:
+            entry["seconds"] = time.monotonic() - entry_began_s
+            # Before the ends have met, an agent may be placed and the path measured: no time of the data.
+            entry["data_s"] = time.monotonic() - connected_s[0] if connected_s else 0.0
 
         def tell(event: dict[str, Any]) -> None:
             if event["event"] == "connected":
+                connected_s.append(time.monotonic())
                 self._note_unfinished()
             if event["event"] == "note":
                 self._note(event["text"])
@@ -245,11 +252,11 @@ class _Copy:
                 finally:
                     self.has_connected |= attempt.has_connected
                 entry["sent_bytes"] = attempt.reports["send"]["sent_bytes"]
-                entry["seconds"] = time.monotonic() - entry_began_s
+                lasted()
                 used = {"streams": streams, "transport": chosen.transport, "control": chosen.control, "by": chosen.by}
                 return self._done(attempt, used, began_s)
         except BaseException as fault:
-            entry["seconds"] = time.monotonic() - entry_began_s
+            lasted()
             entry["sent_bytes"] = sent["bytes"]
             entry["ended_by"] = str(fault)
             raise

@@ -73,6 +73,17 @@ def names_at(sender: Side) -> set[str]:
     return set(told["congestion_controls"]["available" if told["uid"] == 0 else "allowed"])
 
 
+def default_at(sender: Side) -> str | None:
+    """Return the default control of the sender's kernel; None if it does not tell. Raises `RunError`."""
+    if sender.agent is not None:
+        told = sender.agent.ask("check")["congestion_controls"].get("default")
+        return None if told is None else str(told)
+    try:
+        return namespaces.current() or None
+    except OSError:
+        return None
+
+
 def may_load(sender: Side) -> bool:
     """Return True if controls can be registered at the sender for a copy. Raises `InputError` and `RunError`."""
     if sender.host is None:
@@ -97,7 +108,7 @@ def chosen(request: CopyRequest, sender: Side, token: str) -> Iterator[Chosen]:
 
     name = request.congestion_control
     if name is None:
-        yield tcp(None, None, "default")
+        yield tcp(None, default_at(sender), "default")
         return
     is_own = name.endswith(".c") or bool(request.parameters)
     names = names_at(sender)
@@ -118,7 +129,7 @@ def chosen(request: CopyRequest, sender: Side, token: str) -> Iterator[Chosen]:
         else:
             yield tcp(
                 None,
-                None,
+                default_at(sender),
                 "default",
                 f"{sender.name}: {find(name).name} cannot be loaded there ({why}): the copy uses the kernel's default "
                 "instead; --transport quic runs it without rights",

@@ -60,6 +60,7 @@ def made(
     # Both ends list the first ones of the same entries, each in its own order.
     total = max(len(report["faults"]) + int(report["faults_more"]) for report in (send, receive))
     sent = sum(attempt["sent_bytes"] for attempt in attempts)
+    data_s = sum(attempt["data_s"] for attempt in attempts)
     return {
         "receipt": FORM,
         "copy": copy,
@@ -76,7 +77,9 @@ def made(
         "ended": now(),
         "seconds": seconds,
         "waited_s": waited_s,
-        "goodput_bps": receive["bytes"] * 8 / seconds if seconds > 0 else 0.0,
+        "data_s": data_s,
+        # Of what was sent, while the ends were connected: what was there already took none of it.
+        "goodput_bps": sent * 8 / data_s if data_s > 0 else 0.0,
         "cpu_s": {"source": send["cpu_s"], "destination": receive["cpu_s"]},
         "sources": [str(place) for place in request.sources],
         "destination": str(request.destination),

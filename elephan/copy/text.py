@@ -150,14 +150,23 @@ def done_lines(receipt: Mapping[str, Any], file: str) -> list[str]:
     reused = f", {units.size(receipt['reused_bytes'])} were there" if receipt["reused_bytes"] else ""
     tries = f", {pluralize(len(receipt['attempts']), 'attempt')}" if len(receipt["attempts"]) > 1 else ""
     removed = f", {units.count(receipt['removed'])} removed at the destination" if receipt["removed"] else ""
-    took = f"in {units.duration(receipt['seconds'])} ({units.rate(receipt['goodput_bps'])})"
+    took = f"in {units.duration(receipt['seconds'])}"
     sent = f"{units.size(receipt['sent_bytes'])} sent"
+    if receipt["sent_bytes"]:
+        sent += f" in {units.duration(receipt['data_s'])} at {units.rate(receipt['goodput_bps'])}{_used(receipt)}"
     lines.append(
         f"{pluralize(receipt['files'], 'file')}, {units.size(receipt['bytes'])} {took}: {sent}{reused}{removed}{tries}"
     )
     lines.append(f"root {receipt['root']}")
     lines.append(f"receipt {file}")
     return lines
+
+
+def _used(receipt: Mapping[str, Any]) -> str:
+    """Return the streams and their control, where both are known."""
+    used = receipt["used"]
+    streams = pluralize(used["streams"], "stream")
+    return f" by {streams} of {used['control']}" if used.get("control") else f" by {streams}"
 
 
 def stopped_line(durable_bytes: int | None) -> str:
