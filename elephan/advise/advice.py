@@ -44,6 +44,8 @@ SLACK = 0.08
 """Harm beyond the limit, on few paths, with which a candidate still goes to the last round."""
 LONG_PART, FORECAST_PART = 0.2, 0.2
 """Parts of the time for the whole copies of the last candidates, and for the forecast of the one that is proposed."""
+CORES = 2
+"""Cores for which both are planned, however many there are: the answer is the same on every machine."""
 LONG_RUN_PACKETS_PER_S, LONG_RUNS = 8_000_000, 7
 """Packets of a copy that a core simulates in a second, and the candidates whose whole copies are simulated."""
 MIN_LONG_PACKETS = 200_000
@@ -130,7 +132,7 @@ def advise(
     race.alone(finalists, range(plan.draws))
     is_a_long_copy = is_long(8 * bytes_to_copy / paths[0].bound_bps, plan.horizon)
     if is_a_long_copy:
-        packets = max(MIN_LONG_PACKETS, round(LONG_PART * budget_s * workers * LONG_RUN_PACKETS_PER_S / LONG_RUNS))
+        packets = max(MIN_LONG_PACKETS, round(LONG_PART * budget_s * CORES * LONG_RUN_PACKETS_PER_S / LONG_RUNS))
         copy = workload_of(FileSet(1, bytes_to_copy, ((bytes_to_copy, 1),)))
         race.settle([*finalists, usual, *ranked[:1], ordinary(1)], copy, packets)
     chosen, keeps = _chosen(race, ranked, usual, limit)
@@ -139,7 +141,7 @@ def advise(
     race.beside([chosen, None], range(plan.harm_draws))
     limits = limit.of(harm_of(list(race.nobody.beside.values()), list(race.of(usual).beside.values())))
     told = forecast(
-        facts, chosen, FileSet.of_sizes([bytes_to_copy]), seed=seed, budget_s=FORECAST_PART * budget_s * workers,
+        facts, chosen, FileSet.of_sizes([bytes_to_copy]), seed=seed, budget_s=FORECAST_PART * budget_s * CORES,
         workers=workers,
     )  # fmt: skip
     race.of(chosen).long_run_bps = told.goodput_bps

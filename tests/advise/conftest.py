@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from elephan.advise import advice
 from elephan.cli.console import console
 from tests.hosts.conftest import Elephan, here
 
@@ -21,6 +22,13 @@ queue = "0.5bdp"
 [[flow]]
 workload = { kind = "bulk", bytes = "1kB" }
 """
+
+
+@pytest.fixture(autouse=True)
+def short_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole copies of an advice are simulated for a tenth of the time that the command takes."""
+    monkeypatch.setattr(advice, "FORECAST_PART", advice.FORECAST_PART / 10)
+    monkeypatch.setattr(advice, "LONG_PART", advice.LONG_PART / 10)
 
 
 @pytest.fixture

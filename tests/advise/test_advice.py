@@ -16,7 +16,7 @@ from elephan.advise.draws import drawn, middle
 from elephan.advise.facts import PathFacts
 from elephan.advise.harm import Limit, excess_of, harm_of
 from elephan.advise.measure import facts_of_scenario, measured
-from elephan.advise.plan import Plan, plan_of
+from elephan.advise.plan import PACKETS_PER_S, Plan, plan_of
 from elephan.advise.scenario import scenario_of
 from elephan.advise.simulation import Horizon, Path, packets_of, simulate
 from elephan.errors import RunError
@@ -136,7 +136,7 @@ def test_a_plan_fits_its_time() -> None:
         plan = plan_of(facts, 1e12, 60)
         runs = plan.candidates * plan.first_draws + (2 + 2 * plan.batch) * plan.harm_draws
         runs += 2 * plan.finalists * plan.draws
-        assert runs * packets_of(middle(facts), plan.horizon) <= 60 * 3e6 * 1.25
+        assert runs * packets_of(middle(facts), plan.horizon) <= 60 * PACKETS_PER_S * 1.25
         assert plan.horizon.copy_s >= 10 * rtt
 
 

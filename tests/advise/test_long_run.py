@@ -67,8 +67,6 @@ def test_a_copy_of_days_over_a_fast_long_path_is_not_its_slow_start(
     # As the command plans it for 10 Gbit/s, on a tenth of that.
     quick = Plan(Horizon(1.0, 4.0, 2.0), candidates=4, first_draws=1, harm_draws=1, batch=4, finalists=1, draws=2)
     monkeypatch.setattr(advice, "plan_of", lambda *arguments: quick)
-    monkeypatch.setattr(advice, "FORECAST_PART", 0.03)
-    monkeypatch.setattr(advice, "LONG_PART", 0.03)
     file = tmp_path / "fast.toml"
     other = 'bytes = "1kB"' if others == 0 else 'bytes = "100TB"'
     file.write_text(

@@ -54,8 +54,6 @@ def test_a_contract_next_to_nobody_gets_a_pace_below_it(
 ) -> None:
     quick = Plan(Horizon(0.5, 2.0, 1.0), candidates=6, first_draws=1, harm_draws=2, batch=6, finalists=2, draws=2)
     monkeypatch.setattr(advice, "plan_of", lambda *arguments: quick)
-    monkeypatch.setattr(advice, "FORECAST_PART", 0.01)
-    monkeypatch.setattr(advice, "LONG_PART", 0.01)
     file, fitted = tmp_path / "policed.toml", tmp_path / "fitted.toml"
     file.write_text(SCENARIO)
     done = elephan("advise", file, "--for", "100GB", "--json", "--save", fitted)
