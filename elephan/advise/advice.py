@@ -29,9 +29,9 @@ Band = tuple[float, float, float]
 """Low, middle, high: 90 % of what is to be expected lies between low and high."""
 
 BUDGET_S = 30.0
-ROUNDS = (0.4, 0.75, 1.0)
-"""Parts of the time after which the first round, the search for what keeps the limit, and all ends on a slow machine:
-what was simulated until then counts."""
+ROUNDS = (0.3, 0.5, 0.65, 0.85)
+"""Parts of the time after which the first round, the search for what keeps the limit, the last round and the whole
+copies end on a slow machine: what was simulated until then counts. The forecast of the proposed copy has the rest."""
 MARGIN = 0.5
 """Standard errors that are added to a candidate's harm beyond the limit."""
 TOLERANCE = 0.01
@@ -134,6 +134,7 @@ def advise(
     if is_a_long_copy:
         packets = max(MIN_LONG_PACKETS, round(LONG_PART * budget_s * CORES * LONG_RUN_PACKETS_PER_S / LONG_RUNS))
         copy = workload_of(FileSet(1, bytes_to_copy, ((bytes_to_copy, 1),)))
+        race.deadline = began + ROUNDS[3] * budget_s
         race.settle([*finalists, usual, *ranked[:1], ordinary(1)], copy, packets)
     chosen, keeps = _chosen(race, ranked, usual, limit)
     race.deadline = None
