@@ -119,7 +119,10 @@ fn too_few_losses_are_said_and_nothing_is_made_up() {
     let line_s = 4e9 * 8.0 / (100e6 * 1448.0 / 1500.0);
     let reno_s = |loss: f64| 4e9 * 8.0 * 0.02 / ((1.5 / loss).sqrt() * 1448.0 * 8.0);
     assert!((low / line_s - 1.0).abs() < 0.02, "{low} s, {line_s} s");
-    assert!((reno_s(1e-3)..reno_s(4e-3)).contains(&high), "{high} s, {} s", reno_s(1e-3));
+    // Several losses may be of one episode, which halves the window once.
+    assert!((0.95 * reno_s(1e-3)..reno_s(4e-3)).contains(&high), "{high} s, {} s", reno_s(1e-3));
+    let tenth_s = real(&lossy(1, 400_000_000, "reno").run(), "completion_s");
+    assert!((low..=high).contains(&(10.0 * tenth_s)), "{tenth_s} s for a tenth, {low} to {high} s");
     let how = outcome.extrapolation.as_ref().unwrap();
     assert!((20_000.0 * 1448.0..21_000.0 * 1448.0).contains(&number(how, "simulated_bytes")), "{how:?}");
     // No loss where some would come is no steadiness either.
