@@ -144,6 +144,16 @@ def test_bad_input_is_a_line_and_exit_code_2(elephan: Elephan, arguments: list[s
     assert says in said.stderr and said.stderr.count("\n") == 1
 
 
+def test_large_packets_without_a_reply_point_to_the_mtu(elephan: Elephan) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        towards = f"127.0.0.1:{silent.getsockname()[1]}"
+        large = elephan("measure", "stamp", towards, "-c", "2", "--timeout", "100ms", "--size", "1400B")
+        small = elephan("measure", "stamp", towards, "-c", "2", "--timeout", "100ms")
+    assert f"1400 bytes: elephan measure mtu {towards}" in large.stdout + large.stderr
+    assert "is there a reflector" in small.stdout and "measure mtu" not in small.stdout
+
+
 def test_keys_that_are_none_are_refused(elephan: Elephan, tmp_path: Path) -> None:
     file = tmp_path / "short"
     for text in ("0011", "not a key of any kind", "é", ""):
