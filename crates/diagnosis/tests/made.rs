@@ -78,6 +78,10 @@ fn there_is_no_answer_where_the_counters_have_none() {
     let found = diagnose(&dead).unwrap();
     assert_eq!(found.limit, None);
     assert!(found.because.contains("4 retransmission time-outs"), "{found:?}");
+    assert!(found.because.contains("elephan measure mtu"), "{found:?}");
+    // A long time-out may begin before the watch and end after it.
+    let silent = busy(|_, sample| (sample.bytes_acked, sample.total_retrans) = (1_000_000, 6));
+    assert!(diagnose(&silent).unwrap().because.contains("elephan measure mtu"));
     let old = busy(|_, sample| sample.busy_us = None);
     assert!(diagnose(&old).unwrap().because.contains("Linux 4.10"));
     let mut brief = busy(|_, _| {});
