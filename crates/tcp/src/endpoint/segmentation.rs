@@ -131,7 +131,8 @@ impl Endpoint {
         let most = self.bursts.max_bytes;
         let near = s.min_rtt_us >> TSO_RTT_SHIFT;
         let more = if near < u32::BITS { most >> near } else { 0 };
-        let bytes = (s.pacing_rate.min(self.max_pacing) >> PACING_SHIFT).saturating_add(u64::from(more)).min(u64::from(most));
+        let bytes =
+            (s.pacing_rate.min(self.max_pacing) >> PACING_SHIFT).saturating_add(u64::from(more)).min(u64::from(most));
         (bytes as u32 / self.mss).max(least)
     }
 
