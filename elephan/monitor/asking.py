@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from elephan.command_socket import ask
 from elephan.errors import InputError
-from elephan.monitor.control import ask
 from elephan.monitor.tables import monitor_folder
 from elephan.store.place import Place, default_location
 

@@ -18,13 +18,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from elephan import units
+from elephan.command_socket import Control, Reply
 from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.metrics_endpoint import Endpoint
 from elephan.monitor import journal
 from elephan.monitor.alerts import AlertBook
 from elephan.monitor.child_processes import MEASURE_LIMIT_S, Children, Done
-from elephan.monitor.control import Control, Reply
 from elephan.monitor.instance import socket_path, stem
 from elephan.monitor.metrics import Numbers
 from elephan.monitor.metrics import text as metrics_text

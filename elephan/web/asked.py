@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elephan.command_socket import ask
 from elephan.errors import ElephanError
-from elephan.monitor.control import ask
 from elephan.monitor.reading import TESTS, PathState
 from elephan.monitor.tables import monitor_folder
 from elephan.store.place import Place

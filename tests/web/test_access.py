@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from elephan.cli.main import call
+from elephan.command_socket import Control, Reply
 from elephan.errors import InputError
-from elephan.monitor.control import Control, Reply
 from elephan.monitor.reading import PathState
 from elephan.monitor.tables import monitor_folder
 from elephan.store.place import Place

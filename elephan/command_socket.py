@@ -1,4 +1,4 @@
-"""Way of commands to the monitor that runs: a UNIX socket beside the store, for its own user alone.
+"""Way of commands to a process that runs, as the monitor or an emulated path: a UNIX socket, for its user alone.
 
 One line of JSON each way. An answer that takes time (a path test) comes when it is there.
 """
@@ -45,7 +45,7 @@ class _Connection:
 
 
 class Control:
-    """The monitor's end."""
+    """The end of the process that answers."""
 
     def __init__(self, path: Path, selector: selectors.BaseSelector, handle: Handle) -> None:
         """Listen. Raises `RunError`."""
@@ -55,7 +55,7 @@ class Control:
         self._connections: set[socket.socket] = set()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
-            # Of a monitor that was killed: the lock says that none runs.
+            # Of a process that was killed: its lock says that none runs.
             path.unlink(missing_ok=True)
             before = os.umask(0o177)
             try:
@@ -127,8 +127,13 @@ class Control:
         self.path.unlink(missing_ok=True)
 
 
-def ask(path: Path, asked: dict[str, Any], timeout_s: float = ASK_S) -> dict[str, Any] | None:
-    """Ask the monitor that listens at `path`; None: none does. Raises `RunError` with what it says is wrong."""
+def ask(
+    path: Path, asked: dict[str, Any], timeout_s: float = ASK_S, who: str = "the monitor"
+) -> dict[str, Any] | None:
+    """Ask the process that listens at `path`, `who` in messages; None: none does.
+
+    Raises `RunError` with what it says is wrong.
+    """
     until_s = time.monotonic() + timeout_s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as there:
         try:
@@ -137,7 +142,7 @@ def ask(path: Path, asked: dict[str, Any], timeout_s: float = ASK_S) -> dict[str
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
             return None
         except PermissionError:
-            raise RunError(f"{path}: the monitor is another user's") from None
+            raise RunError(f"{path}: {who} is another user's") from None
         there.sendall(json.dumps(asked).encode() + b"\n")
         read = b""
         while not read.endswith(b"\n"):
@@ -145,9 +150,9 @@ def ask(path: Path, asked: dict[str, Any], timeout_s: float = ASK_S) -> dict[str
             try:
                 part = there.recv(1 << 16)
             except TimeoutError:
-                raise RunError(f"the monitor has not answered in {timeout_s:.0f} s") from None
+                raise RunError(f"{who} has not answered in {timeout_s:.0f} s") from None
             if not part:
-                raise RunError("the monitor ended before it answered")
+                raise RunError(f"{who} ended before it answered")
             read += part
     answer: dict[str, Any] = json.loads(read)
     if "fault" in answer:
