@@ -67,9 +67,9 @@ pub(crate) fn message(packet: &[u8], problem: Problem, from: Ipv4Addr, id: u16) 
     Some(made)
 }
 
-/// Returns true if no router may fragment `packet`.
+/// Returns true if no router may fragment `packet`: none does that with IPv6 (RFC 8200, 5).
 pub(crate) fn is_whole_only(packet: &[u8]) -> bool {
-    packet.len() < HEADER || fragment_of(packet) & DO_NOT_FRAGMENT != 0
+    packet.len() < HEADER || packet[0] >> 4 != 4 || fragment_of(packet) & DO_NOT_FRAGMENT != 0
 }
 
 /// Returns the fragments of `packet` for a link that takes `mtu` bytes; empty where there is no room for 8 bytes of

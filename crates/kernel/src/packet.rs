@@ -266,21 +266,25 @@ fn is_ipv4(packet: &[u8]) -> bool {
     packet.len() >= 20 && packet[0] >> 4 == 4
 }
 
-/// ECN field of an IPv4 packet (RFC 3168); zero for anything else.
+fn is_ipv6(packet: &[u8]) -> bool {
+    packet.len() >= 40 && packet[0] >> 4 == 6
+}
+
+/// ECN field of an IP packet (RFC 3168); zero for anything else.
 fn ecn_of(packet: &[u8]) -> u8 {
-    if is_ipv4(packet) {
-        packet[1] & 3
-    } else {
-        0
+    match packet {
+        packet if is_ipv4(packet) => packet[1] & 3,
+        packet if is_ipv6(packet) => packet[1] >> 4 & 3,
+        _ => 0,
     }
 }
 
-/// Time to live of an IPv4 packet; zero for anything else, which no table admits.
+/// Time to live of an IPv4 packet, hop limit of an IPv6 packet; zero for anything else, which no table admits.
 fn ttl_of(packet: &[u8]) -> u8 {
-    if is_ipv4(packet) {
-        packet[8]
-    } else {
-        0
+    match packet {
+        packet if is_ipv4(packet) => packet[8],
+        packet if is_ipv6(packet) => packet[7],
+        _ => 0,
     }
 }
 
@@ -299,6 +303,13 @@ fn flow_of(packet: &[u8]) -> u64 {
         let fragment = u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0;
         if matches!(packet[9], 6 | 17) && !fragment && packet.len() >= header + 4 {
             add(&packet[header..header + 4]);
+        }
+    } else if is_ipv6(packet) {
+        add(&packet[6..7]);
+        add(&packet[8..40]);
+        // Extension headers, fragments among them, have other numbers.
+        if matches!(packet[6], 6 | 17) && packet.len() >= 44 {
+            add(&packet[40..44]);
         }
     }
     hash
@@ -324,6 +335,25 @@ mod tests {
         let tokens: Vec<_> = pool.take(framed.len(), 0, None).collect();
         assert_eq!(tokens.len(), 1);
         tokens[0]
+    }
+
+    #[test]
+    fn an_ipv6_packet_is_marked_and_counted_down_where_its_header_has_the_fields() {
+        let mut framed = vec![0; PREFIX];
+        framed.extend([0x60, 0x2f, 0xff, 0xff, 0, 8, 17, 64]);
+        framed.extend([0xfd; 32]);
+        framed.extend([0, 9, 0, 7, 0, 8, 1, 2]);
+        let mut pool = Pool::new();
+        let mut token = put(&mut pool, &framed);
+        assert!(token.is_ect() && token.bytes() == 48);
+        assert!(token.count_down());
+        token.mark_ce();
+        let sent = pool.packet_of(&token);
+        let mut wanted = framed.split_off(PREFIX);
+        (wanted[1], wanted[7]) = (0x3f, 63);
+        assert_eq!(sent, wanted, "nothing else, and no checksum");
+        wanted[41] = 8;
+        assert_ne!(flow_of(&sent), flow_of(&wanted), "ports tell flows apart");
     }
 
     #[test]

@@ -160,18 +160,24 @@ fn pseudo_sum(packet: &[u8], bytes: usize) -> u16 {
     folded(u32::from(sum_of(&packet[12..20])) + u32::from(TCP) + bytes as u32)
 }
 
-/// Changes that queues and routers made in an IPv4 header.
+/// Changes that queues and routers made in an IP header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HeaderChange {
     /// A queue has marked it "congestion experienced".
     pub ce: bool,
-    /// Time to live after all routers.
+    /// Time to live, or hop limit, after all routers.
     pub ttl: u8,
 }
 
 impl HeaderChange {
-    /// Makes them in `packet` and mends the header's checksum by the difference.
+    /// Makes them in `packet`, and mends the checksum of an IPv4 header by the difference.
     pub fn apply(self, packet: &mut [u8]) {
+        if packet[0] >> 4 == 6 {
+            // The traffic class lies across two bytes (RFC 8200, 3); there is no checksum.
+            packet[1] |= if self.ce { 0x30 } else { 0 };
+            packet[7] = self.ttl;
+            return;
+        }
         if self.ce {
             set(packet, 1, packet[1] | 3);
         }
@@ -192,6 +198,11 @@ fn set(packet: &mut [u8], at: usize, value: u8) {
     packet[10..12].copy_from_slice(&mended.to_be_bytes());
 }
 
+/// Protocol of an IPv4 packet, next header of an IPv6 packet.
+fn protocol_of(packet: &[u8]) -> u8 {
+    packet[if packet[0] >> 4 == 6 { 6 } else { 9 }]
+}
+
 /// Completes the checksum that a transport left to the device, and says so in the prefix.
 pub(crate) fn complete_checksum(framed: &mut [u8]) {
     let (prefix, packet) = framed.split_at_mut(PREFIX);
@@ -203,7 +214,7 @@ pub(crate) fn complete_checksum(framed: &mut [u8]) {
     if start + offset + 2 <= packet.len() {
         // The field holds the sum of the pseudo-header. UDP's zero stands for "none" (RFC 768).
         let sum = match !sum_of(&packet[start..]) {
-            0 if packet[9] == UDP => 0xffff,
+            0 if protocol_of(packet) == UDP => 0xffff,
             sum => sum,
         };
         packet[start + offset..start + offset + 2].copy_from_slice(&sum.to_be_bytes());

@@ -10,6 +10,10 @@ use std::collections::BTreeMap;
 /// IP protocol number of TCP.
 const TCP: u8 = 6;
 
+/// Beginning of 198.18.0.0/15, the network of hosts and routers (elephan/path/testbed.py): nothing of it lies behind an
+/// end.
+const OWN_NETWORK: [u8; 2] = [198, 18];
+
 /// Source number of packets that flow `flow` sends in `direction`, as in the simulator: so they draw the same losses.
 pub(super) fn source_of(flow: usize, direction: Direction) -> u32 {
     2 * flow as u32 + u32::from(direction == Direction::Reverse)
@@ -152,10 +156,15 @@ impl Table {
     /// Returns the route entry of a packet from host `from`; None if it has no route. Cost: logarithmic in flows and
     /// hosts.
     pub fn entry(&self, from: u32, packet: &[u8]) -> Option<Entry> {
-        if packet.len() < 20 || packet[0] >> 4 != 4 {
-            return None;
+        match packet.first()? >> 4 {
+            4 if packet.len() >= 20 => {}
+            6 if packet.len() >= 40 => return self.across(from),
+            _ => return None,
         }
-        let to = *self.hosts.get(&packet[16..20])?;
+        let Some(&to) = self.hosts.get(&packet[16..20]) else {
+            let is_own = packet[16] == OWN_NETWORK[0] && packet[17] & 0xfe == OWN_NETWORK[1];
+            return if is_own { None } else { self.across(from) };
+        };
         let header = usize::from(packet[0] & 15) * 4;
         // A fragment after the first has no ports.
         let later = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff != 0;
@@ -166,6 +175,13 @@ impl Table {
                 return found.copied();
             }
         }
+        self.pairs.get(&(from, to)).copied()
+    }
+
+    /// Entry of a packet to an address behind the other end, of two: the kernel at host `from` has a route that leads
+    /// there over the device, as over a line.
+    fn across(&self, from: u32) -> Option<Entry> {
+        let to = (self.hosts.len() == 2).then_some(1 - from)?;
         self.pairs.get(&(from, to)).copied()
     }
 }
@@ -191,4 +207,54 @@ pub(super) fn check_route_of(
     };
     check_route(&what, key, links, from, to, &spec.links)?;
     Ok(host as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{EmulatorPlan, HostSpec, RoutePlan};
+    use crate::testing::Line;
+    use std::net::Ipv4Addr;
+
+    fn table(hosts: u8) -> Table {
+        let host = |number: u8| HostSpec {
+            namespace: String::new(),
+            device: String::new(),
+            address: Ipv4Addr::new(198, 18, 0, 1 + number),
+            node: usize::from(number.min(1)),
+            mtu_bytes: 1500,
+        };
+        let route = |from, to, link| RoutePlan { from, to, links: vec![link] };
+        let plan = HostPlan {
+            hosts: (0..hosts).map(host).collect(),
+            flows: vec![],
+            routes: vec![route(0, 1, 0), route(1, 0, 1)],
+            routers: vec![],
+            emulator: EmulatorPlan::default(),
+        };
+        Table::new(&Line::new(1_000_000, 0, 1).spec(), &plan, &mut Routes::default()).expect("a right plan")
+    }
+
+    fn to(address: [u8; 4]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1];
+        packet.extend(address);
+        packet
+    }
+
+    #[test]
+    fn of_two_hosts_each_leads_to_what_lies_behind_the_other() {
+        let table = table(2);
+        let (there, back) = (table.pair_hop(0, 1), table.pair_hop(1, 0));
+        let hop = |from, packet: &[u8]| table.entry(from, packet).map(|entry| entry.hop);
+        assert_eq!((hop(0, &to([198, 18, 0, 2])), hop(0, &to([10, 77, 2, 2]))), (there, there));
+        assert_eq!((hop(1, &to([10, 77, 1, 2])), hop(1, &[&[0x60][..], &[0; 39]].concat())), (back, back));
+        // Routers answer nothing, and nothing else of the test network is there.
+        assert_eq!((hop(0, &to([198, 19, 0, 1])), hop(0, &to([198, 18, 0, 9]))), (None, None));
+        assert_eq!((hop(0, &[0x60; 39]), hop(0, &[]), hop(0, &[0x50; 60])), (None, None, None), "no IP packet");
+    }
+
+    #[test]
+    fn among_more_hosts_an_unknown_address_leads_nowhere() {
+        assert!(table(3).entry(0, &to([10, 77, 2, 2])).is_none());
+    }
 }
