@@ -61,6 +61,23 @@ def show() -> None:
         _emit(one)
 
 
+@app.command("set")
+def set_values(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="As `show` says, or its beginning.")],
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE ...", help="Keys of the path's scenario file.")],
+) -> None:
+    """Change a path while it runs: rate, RTT, loss, policer, MTU, background traffic, outage.
+
+    Keys are those of a scenario (path.bandwidth=50Mbit/s path.rtt=80ms path.loss=1e-3 path.policer="none"
+    path.mtu=1400B background.rate=30Mbit/s) and link_down=path, link_up=path, background_on=NAME, background_off=NAME.
+    Several of one command are changed at one time, or, when one of them is wrong, none. Packets inside stay, but for
+    those on a link that goes down.
+    """
+    from elephan.path import daemon
+
+    _emit(daemon.change(id_, settings))
+
+
 @app.command()
 def down(id_: Annotated[str, typer.Argument(metavar="ID", help="As `show` says, or its beginning.")]) -> None:
     """Take a path of `up` down, with what runs in it, and say what it did."""
@@ -75,6 +92,8 @@ def _emit(one: Shown) -> None:
         emit(f"  {namespace}  {address}  {pluralize(sent, 'packet')} sent, {pluralize(received, 'packet')} received")
     for name, address in one.routers:
         emit(f"  router {name}  {address}")
+    for line in one.values:
+        emit(f"  {line}")
     for line in one.remarks:
         emit(f"  {line}")
 

@@ -1,4 +1,4 @@
-"""`elephan path up | show | down`: a path that a process in the background holds, for as long as one likes.
+"""`elephan path up | show | set | down`: a path that a process in the background holds, for as long as one likes.
 
 The keeper, `python -m elephan.path.daemon FILE [KEY=VALUE ...]`, has namespaces and devices; it tells whoever started
 it how it went by one line of JSON, and ends by a signal. It stays once it was answered: a path of which nobody has
@@ -16,18 +16,19 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from elephan import run_lock
 from elephan.errors import ElephanError, InputError, RunError
-from elephan.path import congestion, testbed
-from elephan.path.session import ends_of, open_path, spec_of
+from elephan.path import congestion, live, testbed
+from elephan.path.session import ends_of, open_path, spec_of_scenario
+from elephan.scenario import load
 from elephan.signals import termination_requested
 
-WHAT = "up"
-"""Name of this kind of path in the lock file."""
+WHAT, SHELL = "up", "shell"
+"""Names of the kinds of paths in the lock file."""
 
 STAY = b"stay\n"
 """The answer to the keeper's line."""
@@ -50,6 +51,8 @@ class Shown:
     """Lines about its congestion control."""
     routers: tuple[tuple[str, str], ...] = ()
     """Name and address of each router from the sender to the receiver."""
+    values: tuple[str, ...] = ()
+    """Present values of its links and background sources, where it can be changed."""
 
 
 def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
@@ -106,26 +109,45 @@ def show() -> list[Shown]:
         remarks = tuple(map(str, facts.get("remarks", [])))
         routers = tuple((str(name), str(address)) for name, address in facts.get("routers", []))
         what, of = str(facts.get("what", "")), str(facts.get("of", ""))
-        found.append(Shown(run, what, of, age_s, tuple(hosts), remarks, routers))
+        found.append(Shown(run, what, of, age_s, tuple(hosts), remarks, routers, live.lines_of(run)))
     return sorted(found, key=lambda shown: -shown.age_s)
 
 
-def down(run: str) -> str:
-    """Take a path down and return what it did. Raises `InputError` when it is none of `up`'s."""
+def change(run: str, settings: Sequence[str]) -> Shown:
+    """Change a path of `up` or `shell` while it runs, and return it. Raises `InputError`: nothing is changed."""
+    run, _ = _found(run, (WHAT, SHELL), "a run keeps the path of its scenario")
+    live.change(run, settings)
+    found = next((path for path in show() if path.id == run), None)
+    if found is None:
+        raise InputError(f"no path {run}: it has just gone")
+    return found
+
+
+def _found(run: str, kinds: Sequence[str], otherwise: str) -> tuple[str, dict[str, dict[str, Any]]]:
+    """Return the id that `run` is or begins, of a path of these kinds, and all living paths and runs.
+
+    Raises `InputError`, with `otherwise` for one of another kind.
+    """
     problem = testbed.missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
     living = run_lock.living()
-    kept = [name for name, facts in living.items() if facts.get("what") == WHAT]
+    kept = [name for name, facts in living.items() if facts.get("what") in kinds]
     # "" begins them all: an empty variable of a script is no choice.
     fitting = [name for name in kept if run and name.startswith(run)]
     if len(fitting) != 1:
         others = ", ".join(kept) or "none"
         if run in living:
-            raise InputError(f"{run} is not a path of elephan path up: it ends with its command; there are {others}")
+            kind = " or ".join(kinds)
+            raise InputError(f"{run} is not a path of elephan path {kind}: {otherwise}; there are {others}")
         some = "no path" if not fitting else "several paths begin with"
         raise InputError(f"{some} {run or repr(run)}; there are {others}")
-    run = fitting[0]
+    return fitting[0], living
+
+
+def down(run: str) -> str:
+    """Take a path down and return what it did. Raises `InputError` when it is none of `up`'s."""
+    run, living = _found(run, (WHAT,), "it ends with its command")
     try:
         facts = open(run_lock.LOCKS / run, encoding="utf-8")
     except FileNotFoundError:
@@ -148,15 +170,16 @@ def down(run: str) -> str:
 
 def _keep(file: Path, overrides: Sequence[str]) -> None:
     """Be the process that holds the path."""
-    spec, remark = spec_of(file, overrides)
+    scenario = load(file, overrides)
+    spec, remark = spec_of_scenario(scenario)
     with (
         termination_requested() as wait_for_termination,
         open_path(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
         congestion.as_default(path.place, spec) as control,
+        live.listening(path, scenario, spec) as changed,
     ):
         remarks = [line for line in (control, remark) if line]
         path.place.note_facts({"remarks": remarks, "routers": testbed.routers_between(spec)})
-        path.start(spec)
         print(json.dumps({"id": path.place.id}), flush=True)
         if os.read(sys.stdin.fileno(), len(STAY)) != STAY:
             return
@@ -164,7 +187,8 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
         for stream in (sys.stdin, sys.stdout):
             os.dup2(nobody, stream.fileno())
         wait_for_termination(None)
-        path.place.note_facts({"report": path.stop(spec).text()})
+        report = replace(path.stop(spec), changes=tuple(changed.history))
+        path.place.note_facts({"report": report.text()})
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -21,6 +21,7 @@ from typing import Any
 from elephan.errors import InputError, RunError
 from elephan.network_namespace import within
 from elephan.path import report, testbed
+from elephan.path.changes import STATE_KEYS, Change
 from elephan.path.testbed import DEVICE, NETWORK, Host, Site, ip
 
 ETHERNET_BYTES = 14
@@ -176,14 +177,35 @@ class Netem:
             ip("-n", name, lines=[f"link set {DEVICE} gso_max_segs 1"])
             ip("-n", router, lines=[f"route add {host.address}/32 dev h{number}"])
             ip("-n", self._middle, lines=[f"route add {host.address}/32 dev {side}"])
-        for stages, direction in zip(self._stages, self.directions, strict=True):
-            for (namespace, device), words in zip(stages, (direction.line, direction.way), strict=True):
-                tc("-n", namespace, "qdisc", "replace", "dev", device, "root", "netem", *words)
+        self._set("replace", self.directions)
 
     @property
     def carrier(self) -> Callable[[], list[dict[str, int]]]:
         """Return the carrier for `_native.run_on_kernel`: a function that reads the counters of the links."""
         return self.counters
+
+    def event_times(self) -> list[float | None]:
+        """Return the times of its events: there are none."""
+        return []
+
+    def change(self, change: Change, present: Mapping[str, Any]) -> None:
+        """Change the line, which is `present` then: packets that wait or are on their way stay. Raises `InputError`."""
+        if change["mtus"]:
+            raise _refused("mtu: its routers keep theirs")
+        if any(action["kind"] in STATE_KEYS for action in change["actions"]):
+            raise _refused("link_down, link_up: its line is always up; path.loss=1 loses all")
+        before, wanted = self.directions, directions(present)
+        try:
+            self._set("change", wanted)
+        except RunError as error:
+            self._set("change", before)
+            raise InputError(f"the path keeps what it has: {error}") from error
+        self.directions = wanted
+
+    def _set(self, act: str, settings: tuple[Direction, Direction]) -> None:
+        for stages, direction in zip(self._stages, settings, strict=True):
+            for (namespace, device), words in zip(stages, (direction.line, direction.way), strict=True):
+                tc("-n", namespace, "qdisc", act, "dev", device, "root", "netem", *words)
 
     def start(self, spec: Mapping[str, Any]) -> None:
         """Nothing: it carries as soon as it is made."""

@@ -27,6 +27,8 @@ class Report:
     """Packets that found a device's own queue full, before the emulator could read them."""
     undelivered: int
     """Packets that a device took from the emulator and dropped."""
+    changes: tuple[str, ...] = ()
+    """A line for each change while it ran."""
 
     @property
     def own_drops(self) -> int:
@@ -105,7 +107,7 @@ class Report:
         faults = self.faults()
         if faults:
             lines += [DISHONOURED, *(f"  {fault}" for fault in faults)]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.changes])
 
     def _routers(self) -> str:
         routers = self.core["routers"]
@@ -139,6 +141,8 @@ class NetemReport:
     """Packets that may wait, of each link."""
     own_drops: int
     """Packets that devices lost, or the kernel before its protocols: not netem."""
+    changes: tuple[str, ...] = ()
+    """A line for each change while it ran."""
 
     def faults(self) -> list[str]:
         """Faults beside the path, in words."""
@@ -167,7 +171,7 @@ class NetemReport:
         lines.append(f"netem: {self.own_drops} drops beside it; how late it was is not known")
         if faults := self.faults():
             lines += [DISHONOURED, *(f"  {fault}" for fault in faults)]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.changes])
 
 
 AnyReport = Report | NetemReport

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.path import congestion, netem, report, simulated
+from elephan.path.changes import Change
 from elephan.path.testbed import ADDRESSES, Host, Site, routers
 from elephan.record import canonical_json
 from elephan.run_spec.types import RunSpec
-from elephan.scenario import load
+from elephan.scenario import Scenario, load
 
 if TYPE_CHECKING:
     from elephan._native import Emulator
@@ -39,6 +40,23 @@ class Opened:
         core = self.emulator.stop()
         assert core is not None, "it was started"
         return self.report(spec, core)
+
+    def event_times(self) -> list[float | None]:
+        """Return the time of each event since packets are carried, s; None: it has not happened."""
+        return self.emulator.event_times()
+
+    def change(self, change: Change, present: RunSpec) -> None:
+        """Change the network, which is `present` then, while packets are inside. Raises `InputError`, `RunError`."""
+        routes = (present["flows"][0]["route"], present["flows"][0]["return_route"])
+        mtus = [_device_mtu(present, route) for route in routes]
+        before = [host.mtu_bytes for host in self.place.hosts]
+        try:
+            # Devices first: what they refuse is refused before anything has changed.
+            self.place.set_mtus(mtus)
+            self.emulator.change(canonical_json(change))
+        except (RunError, ValueError) as error:
+            self.place.set_mtus(before)
+            raise InputError(f"the path keeps what it has: {error}") from error
 
     @property
     def carrier(self) -> Emulator:
@@ -85,7 +103,13 @@ def spec_of(file: Path, overrides: Sequence[str]) -> tuple[RunSpec, str]:
 
     Raises `InputError` when there are several paths.
     """
-    specs = [point.to_spec() for point in load(file, overrides).points_looked_at()]
+    return spec_of_scenario(load(file, overrides))
+
+
+def spec_of_scenario(scenario: Scenario) -> tuple[RunSpec, str]:
+    """Do the same for a scenario that is loaded."""
+    file = scenario.file
+    specs = [point.to_spec() for point in scenario.points_looked_at()]
     spec = specs[0]
     if not spec["flows"]:
         raise InputError(f"{file}: a path is between the ends of a flow, and this scenario has none: add [[flow]]")
@@ -119,8 +143,7 @@ def ends_of(spec: RunSpec) -> list[Host]:
 
 def _device_mtu(spec: RunSpec, route: Sequence[int]) -> int:
     """Return the MTU of a host's device, bytes: that of its first link, unless the flow has a smaller one of its
-    own.
-    """
+    own."""
     own = spec["flows"][0]["transport"]["mtu_bytes"]
     links = [spec["links"][link] for link in route]
     told = [link["mtu_bytes"] for link in links if "mtu_bytes" in link]

@@ -10,13 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
 from elephan.errors import InputError
-from elephan.path import congestion, report, testbed
-from elephan.path.session import ends_of, open_path, spec_of
+from elephan.path import congestion, live, report, testbed
+from elephan.path.session import ends_of, open_path, spec_of_scenario
+from elephan.scenario import load
 from elephan.signals import END_SIGNALS
 
 
@@ -32,7 +33,8 @@ def run(
     problem = testbed.missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
-    spec, remark = spec_of(file, overrides)
+    scenario = load(file, overrides)
+    spec, remark = spec_of_scenario(scenario)
     words = list(command) or [os.environ.get("SHELL", "/bin/sh")]
     if shutil.which(words[0]) is None:
         raise InputError(f"{words[0]}: no program of this name can be run here")
@@ -40,13 +42,13 @@ def run(
         _signals() as signalled,
         open_path(ends_of(spec), spec, {"what": "shell", "of": str(file)}) as path,
         congestion.as_default(path.place, spec) as control,
+        live.listening(path, scenario, spec) as changed,
     ):
         for line in filter(None, (control, remark)):
             if say is not None:
                 say(line)
-        path.start(spec)
         code = _run_there(path.place, words, signalled, testbed.routers_between(spec))
-        return code, path.stop(spec)
+        return code, replace(path.stop(spec), changes=tuple(changed.history))
 
 
 def _run_there(place: testbed.Site, words: list[str], signalled: _Signalled, routers: Sequence[tuple[str, str]]) -> int:

@@ -15,7 +15,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +189,13 @@ class Site:
                 f"route add {NETWORK} dev {DEVICE} src {host.address} {host.route}".rstrip(),
             ]
             ip("-n", name, lines=lines)
+
+    def set_mtus(self, mtus_bytes: Sequence[int]) -> None:
+        """Give each host's device an MTU. Raises `RunError`."""
+        for number, (host, mtu_bytes) in enumerate(zip(self.hosts, mtus_bytes, strict=True)):
+            if host.mtu_bytes != mtu_bytes:
+                ip("-n", self.names[number], "link", "set", DEVICE, "mtu", str(mtu_bytes))
+        self.hosts = tuple(replace(host, mtu_bytes=n) for host, n in zip(self.hosts, mtus_bytes, strict=True))
 
     def set(self, host: int, sysctl: str, value: str) -> None:
         """Set one more sysctl under net.ipv4 of a host. Raises `RunError`."""

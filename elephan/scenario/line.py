@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from elephan.run_spec.types import JitterKind
 from elephan.scenario.problem import wrong
@@ -238,3 +238,13 @@ class Policer(Table):
     """Rate at which the bucket fills, bits of IP packets per second (CIR)."""
     burst: Annotated[PositiveSize, AtMost(1 << 40, "1TiB")] = setting(examples=["32KiB"])
     """Size of the bucket, at least one packet of the MTU (CBS)."""
+
+
+def _none_as_absent(value: Any) -> Any:
+    return None if value == "none" else value
+
+
+PolicerOrNone = Annotated[
+    Policer | None, BeforeValidator(_none_as_absent, json_schema_input_type=Policer | Literal["none"] | None)
+]
+"""A policer; "none", as a value of a sweep or of `elephan path set`, takes away the file's."""

@@ -8,7 +8,7 @@ from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.scenario.gateway import Gateway
 from elephan.scenario.host_cost import OVERHEAD_MAX_BYTES, ReceiveCost, SendCost
-from elephan.scenario.line import JitterOrText, Loss, Policer, Queue
+from elephan.scenario.line import JitterOrText, Loss, PolicerOrNone, Queue
 from elephan.scenario.line_type import LineOrText, check_line
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import Mtu, Positive, Rate, Span, parse_rate, rate
@@ -62,8 +62,8 @@ class ReverseLine(Table):
     """Loss back. When absent: none."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Jitter back. When absent: as forward."""
-    policer: Policer | None = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
-    """Policer back. When absent: none."""
+    policer: PolicerOrNone = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
+    """Policer back, or "none". When absent: none."""
 
 
 class Path(Table):
@@ -83,8 +83,8 @@ class Path(Table):
     """Largest IP packet."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Random extra delay, one for each direction. When absent: none."""
-    policer: Policer | None = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
-    """Policer from left to right, before the queue; back only by `reverse.policer`. When absent: none."""
+    policer: PolicerOrNone = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
+    """Policer from left to right, before the queue, or "none"; back only by `reverse.policer`. When absent: none."""
     access: _Access = setting("none", examples=["4x", "10Gbit/s"])
     """Rate of the links between each flow's own two hosts and the line, without delay, loss or drops; a multiple is of
     the line's rate. "none": hosts sit on the line."""
@@ -166,8 +166,8 @@ class Link(Table):
     """Largest IP packet."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Random extra delay, one for each direction. When absent: none."""
-    policer: Policer | None = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
-    """Policer forward, before the queue; back only by `reverse.policer`. When absent: none."""
+    policer: PolicerOrNone = setting(None, examples=[{"rate": "10Mbit/s", "burst": "32KiB"}])
+    """Policer forward, before the queue, or "none"; back only by `reverse.policer`. When absent: none."""
     duplex: bool = setting(True, examples=[False])
     """Add the way back, from `to` to `from`."""
     reverse: ReverseLink | None = setting(None, examples=[{"bandwidth": "1Gbit/s"}])

@@ -6,6 +6,7 @@ The kernel may have no netem: queues of another kind carry here, and tests/netem
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,32 @@ def test_every_packet_through_the_routers_is_counted_and_nothing_else_is_there(
         "path.forward: 20 packets, 20000 B delivered" in told.text() and "how late it was is not known" in told.text()
     )
     assert not list(testbed.NAMESPACES.glob("elephan-*-middle"))
+
+
+@pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
+def test_a_change_goes_to_netem_and_what_it_cannot_do_is_refused(
+    spec: Spec, tmp_path: Path, another: list[tuple[str, ...]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    spec('mtu = "1500B"')
+    script = tmp_path / "script"
+    policer = "path.policer={ rate = '1Mbit/s', burst = '9kB' }"
+    wrong = ("path.mtu=1400B", "link_down=path", policer, "path.loss={ every = 9 }")
+    lines = ['"$@" path set $ELEPHAN_PATH_ID path.rtt=80ms path.bandwidth=10Mbit/s path.loss=1%; echo code $?']
+    lines += [f'"$@" path set $ELEPHAN_PATH_ID path.rtt=20ms "{one}"; echo code $?' for one in wrong]
+    script.write_text("\n".join([*lines, '"$@" path show', ""]))
+    elephan = [sys.executable, "-c", "from elephan.cli import main; main()"]
+    code, told = shell.run(tmp_path / "netem.toml", ["sh", str(script), *elephan])
+    out, err = capfd.readouterr()
+    assert code == 0 and re.findall(r"code (\d)", out) == ["0", "2", "2", "2", "2"], out + err
+    forward, way, reverse, way_back = another[4:8]
+    # The queue keeps its 50 packets.
+    assert forward == ("rate", "10000000bit", "-14", "limit", "51") and reverse[:2] == ("rate", "10000000bit")
+    assert way[:5] == ("delay", "40000.000us", "loss", "random", "1.0000000000%")
+    assert way_back == ("delay", "40000.000us", "limit", "1000000") and len(another) == 8
+    for words in ("mtu: its routers keep theirs", "link_down, link_up", "policer: netem has none", 'loss "every_nth"'):
+        assert words in err, err
+    assert "path.forward: 10 Mbit/s, 40 ms, loss 0.01" in out.rpartition("code 2")[2]
+    assert "path.rtt=80ms path.bandwidth=10Mbit/s path.loss=1%" in told.text()
 
 
 @pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,15 @@ def test_a_flow_fills_the_line_and_its_queue(scenario: Path) -> None:
     assert not [note for note in record.notes if note.startswith("EMULATOR")]
     # 25,000 B in flight and 45,000 B in the queue: 112 ms.
     assert 0.04 < record.flows[0]["rtt_mean_s"] < 0.125
+
+
+def test_a_change_while_it_runs_is_what_packets_meet(scenario: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ping = "ping -c 20 -i 0.02 $ELEPHAN_PATH_FAR"
+    script = f'{ping}; "$@" path set $ELEPHAN_PATH_ID path.rtt=120ms; {ping}'
+    elephan_ = [sys.executable, "-c", "from elephan.cli import main; main()"]
+    code, told = shell.run(scenario, ["sh", "-c", script, "sh", *elephan_])
+    out = capfd.readouterr().out
+    times_ms = [float(found) for found in re.findall(r"time=([\d.]+)", out)]
+    assert code == 0 and len(times_ms) == 40, out
+    assert min(times_ms[:20]) < 60 and min(times_ms[20:]) >= 120
+    assert "path.rtt=120ms" in told.text()

@@ -46,6 +46,8 @@ def test_a_policer_is_of_the_direction_that_names_it_and_absent_elsewhere(scenar
     forward, reverse = spec(scenario, "path.policer={ rate = '10Mbit/s', burst = '32KiB' }")["links"]
     assert forward["policer"] == {"rate_bps": 10**7, "burst_bytes": 32_768}
     assert "policer" not in reverse
+    absent = spec(scenario, "path.policer={ rate = '10Mbit/s', burst = '32KiB' }", "path.policer=none")["links"]
+    assert not any("policer" in link for link in absent), "taken away again"
     forward, reverse = spec(scenario, "path.reverse.policer={ rate = '1Mbit/s', burst = '1500B' }")["links"]
     assert reverse["policer"] == {"rate_bps": 10**6, "burst_bytes": 1500}
     assert "policer" not in forward

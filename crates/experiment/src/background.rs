@@ -65,8 +65,7 @@ impl Background {
 
     fn new(spec: BackgroundSpec, hop: u32, run_seed: u64) -> Background {
         let random = Random::new(stream_seed(run_seed, &format!("background/{}", spec.name)));
-        let frames = spec.frames.as_ref().map(|frames| FrameClock::new(frames, spec.rate_bps));
-        let gap = Rate(spec.rate_bps).time_for(Size(u64::from(spec.packet_bytes)));
+        let (gap, frames) = (gap_of(&spec), frames_of(&spec));
         let enabled = spec.enabled;
         Background {
             spec,
@@ -87,6 +86,16 @@ impl Background {
         self.enabled = true;
         self.on_until = self.on_period(now);
         now.max(Time(self.spec.start_ns))
+    }
+
+    /// Sends at `rate_bps` from `now` on, a round of frames from its beginning; returns when the next packet goes, if
+    /// one is due by the rate.
+    pub fn set_rate(&mut self, now: Time, rate_bps: u64) -> Option<Time> {
+        self.spec.rate_bps = rate_bps;
+        self.gap = gap_of(&self.spec);
+        self.frames = frames_of(&self.spec);
+        let sends = self.enabled && now.0 >= self.spec.start_ns && now < self.on_until;
+        sends.then(|| now + self.gap)
     }
 
     /// Returns the bytes of the packet that is due now, if one is, and the time of the next call.
@@ -115,4 +124,13 @@ impl Background {
             Some([on, _]) => from + Span(self.random.exponential(on)),
         }
     }
+}
+
+/// Time of a packet, where all are alike and rounded.
+fn gap_of(spec: &BackgroundSpec) -> Span {
+    Rate(spec.rate_bps).time_for(Size(u64::from(spec.packet_bytes)))
+}
+
+fn frames_of(spec: &BackgroundSpec) -> Option<FrameClock> {
+    spec.frames.as_ref().map(|frames| FrameClock::new(frames, spec.rate_bps))
 }

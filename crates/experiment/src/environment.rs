@@ -4,6 +4,7 @@
 use crate::background::{Background, BackgroundPacket};
 use crate::counters::{BackgroundCounters, HoldBufferCounters, NetworkCounters};
 use crate::events::{apply_action, EventStep, FlowProgress, ScheduledEvent};
+use crate::link_config::policer_of;
 use crate::manager::Management;
 use crate::network;
 use crate::routes;
@@ -12,7 +13,7 @@ use crate::series::LinkSeries;
 use crate::validate::ValidRun;
 use link::{Link, Pacers, Packet};
 use sim::{Network, RouteId, Routed, Routes};
-use spec::FlowSpec;
+use spec::{ActionSpec, FlowSpec, PolicerSpec};
 use units::{Span, Time};
 
 /// The flows' side, as events and the manager see it.
@@ -188,6 +189,40 @@ impl Environment {
             EventStep::Later(again) => net.set_timer(timer, again),
             EventStep::Done => {}
         }
+    }
+
+    /// Does what an event would do, now.
+    pub fn act<P: BackgroundPacket>(
+        &mut self,
+        now: Time,
+        action: &ActionSpec,
+        senders: &impl Senders<P>,
+        net: &mut Network<P>,
+    ) {
+        let routes = |flow: usize| senders.routes(flow);
+        apply_action(action, now, &mut self.background, self.numbering.first_timer, routes, net);
+    }
+
+    /// Gives background source `source` another rate.
+    pub fn set_background_rate<P: BackgroundPacket>(
+        &mut self,
+        now: Time,
+        source: usize,
+        rate_bps: u64,
+        net: &mut Network<P>,
+    ) {
+        if let Some(due) = self.background[source].set_rate(now, rate_bps) {
+            net.set_timer(self.numbering.first_timer + source as u32, due);
+        }
+    }
+
+    /// Gives link `link` of a network without links of [`Link::fixed`] another policer, or none.
+    ///
+    /// # Panics
+    /// When the link takes packets in batches.
+    pub fn set_policer<P: Packet + Routed>(&self, link: usize, policer: Option<&PolicerSpec>, net: &mut Network<P>) {
+        let policer = policer.map(policer_of);
+        net.change_policer(link as u32, policer.as_ref()).expect("links that are carried live may change");
     }
 
     fn handle_background<P: BackgroundPacket>(&mut self, now: Time, timer: u32, net: &mut Network<P>) {

@@ -95,7 +95,8 @@ fn batching_of(spec: BatchingSpec) -> Batching {
     Batching { max_bytes, wait: Span(wait_ns), wait_packets }
 }
 
-fn policer_of(spec: &PolicerSpec) -> PolicerConfig {
+/// The link crate's form of a policer.
+pub fn policer_of(spec: &PolicerSpec) -> PolicerConfig {
     let PolicerSpec { rate_bps, burst_bytes } = *spec;
     PolicerConfig { rate: Rate(rate_bps), burst_bytes }
 }

@@ -8,7 +8,8 @@ use link::random::stream_seed;
 use link::{Link, Pacers, Packet};
 
 /// All links of `run`, in its order, then the hold buffers of its moves, whose pacers go to `pacers`. With `ahead`,
-/// [`Link::fixed`] makes those that no event changes; it may tell of a loss before its time.
+/// [`Link::fixed`] makes those that no event changes; it may tell of a loss before its time. Without, everything may
+/// change while they carry packets.
 pub fn links<P: Packet>(run: ValidRun<'_>, ahead: bool, pacers: &mut Pacers) -> Vec<Link<P>> {
     let links = (0..run.links.len()).map(|index| build_link(index, run, ahead));
     let mut lines = hold_buffers::Lines::default();
@@ -24,9 +25,9 @@ fn build_link<P: Packet>(index: usize, run: ValidRun<'_>, ahead: bool) -> Link<P
     let seed = stream_seed(run.seed, &format!("link/{}", spec.name));
     let changes = run.events.iter().any(|e| e.action.link() == Some(index));
     let config = link_config(spec);
-    if changes || !ahead {
-        Link::variable(&config, seed)
-    } else {
-        Link::fixed(&config, seed)
+    match (ahead, changes) {
+        (false, _) => Link::live(&config, seed),
+        (true, true) => Link::variable(&config, seed),
+        (true, false) => Link::fixed(&config, seed),
     }
 }

@@ -35,7 +35,10 @@ mod traffic;
 mod tun;
 
 pub use clock::{monotonic_ns, Clock};
-pub use emulator::{CarrierCounters, Direction, Emulator, EmulatorReport, IssuedCommand, RouterCounters};
+pub use emulator::{
+    BackgroundRateChange, CarrierCounters, Direction, Emulator, EmulatorReport, IssuedCommand, MtuChange,
+    NetworkChange, PolicerChange, RouterCounters,
+};
 pub use error::KernelError;
 pub use outcome_record::{NamedMetrics, OutcomeRecord};
 pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, ProgramPlan, RoutePlan, RouterPlan};

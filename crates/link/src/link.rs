@@ -2,7 +2,7 @@
 
 use crate::admission::Admission;
 use crate::batched::BatchedLink;
-use crate::config::LinkConfig;
+use crate::config::{LinkConfig, PolicerConfig};
 use crate::counters::{DropReason, Stats};
 use crate::hold_buffer::HoldBuffer;
 use crate::pacer::Pacers;
@@ -50,9 +50,20 @@ impl<P: Packet> Link<P> {
         }
         let link = VariableLink::new(config, seed);
         match &config.policer {
-            Some(policer) => Link::Policed(Box::new(PolicedLink::new(policer, link))),
+            Some(policer) => Link::Policed(Box::new(PolicedLink::new(Some(policer), link))),
             None => Link::Variable(link),
         }
+    }
+
+    /// As [`Link::variable`], and its policer may change, too: [`Link::set_policer`].
+    ///
+    /// # Panics
+    /// When [`LinkConfig::check`] refuses `config`.
+    pub fn live(config: &LinkConfig, seed: u64) -> Link<P> {
+        if config.batching.is_some() {
+            return Link::variable(config, seed);
+        }
+        Link::Policed(Box::new(PolicedLink::new(config.policer.as_ref(), VariableLink::new(config, seed))))
     }
 
     /// A link that is up and never changes: a [`PrecomputedLink`] where `config` allows one, else as
@@ -102,6 +113,20 @@ impl<P: Packet> Link<P> {
             Link::Policed(policed) => Some(policed.link_mut()),
             _ => None,
         }
+    }
+
+    /// Packets that come from now on pass `policer`, whose bucket is full; None: no policer. False: the link is none
+    /// of [`Link::live`], and unchanged.
+    ///
+    /// # Panics
+    /// When [`PolicerConfig::check`] refuses `policer`.
+    pub fn set_policer(&mut self, policer: Option<&PolicerConfig>) -> bool {
+        let Link::Policed(policed) = self else { return false };
+        if let Some(Err(error)) = policer.map(PolicerConfig::check) {
+            panic!("policer out of range: {error}");
+        }
+        policed.set_policer(policer);
+        true
     }
 
     /// Returns whether the link is a [`PrecomputedLink`].

@@ -2,7 +2,7 @@
 
 use crate::error;
 use experiment::ValidRun;
-use kernel::{CarrierCounters, Clock, Direction, Emulator, EmulatorReport, HostPlan, HostSpec};
+use kernel::{CarrierCounters, Clock, Direction, Emulator, EmulatorReport, HostPlan, HostSpec, NetworkChange};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use spec::RunSpec;
@@ -45,6 +45,19 @@ impl PyEmulator {
     fn set_route(&self, py: Python<'_>, flow: usize, links: Vec<usize>, back: bool) -> PyResult<()> {
         let direction = if back { Direction::Reverse } else { Direction::Forward };
         py.detach(|| self.0.set_route(flow, direction, &links)).map_err(error::value)
+    }
+
+    /// Changes the network, all at one time; `change_json` is a change (crates/kernel/src/emulator/change.rs).
+    /// ValueError: it does not fit the network, and nothing is changed.
+    fn change(&self, py: Python<'_>, change_json: &str) -> PyResult<()> {
+        let change: NetworkChange = parsed("the change", change_json)?;
+        py.detach(|| self.0.change(change)).map_err(error::value)
+    }
+
+    /// Time of each event since the run began, s; None: it has not happened. Empty when nothing is carried.
+    fn event_times(&self, py: Python<'_>) -> Vec<Option<f64>> {
+        let times = py.detach(|| self.0.event_times()).unwrap_or_default();
+        times.into_iter().map(|at| at.map(Time::as_secs_f64)).collect()
     }
 
     /// Returns true if it has ended by itself.

@@ -3,7 +3,7 @@
 use crate::events::EventQueue;
 use crate::horizon::state::Horizons;
 use crate::routes::{Hop, RouteId, Routed, Routes, Train};
-use link::{Admission, DropReason, HoldBuffer, Link, LinkEvent, Pacers, Packet, VariableLink};
+use link::{Admission, DropReason, HoldBuffer, Link, LinkEvent, Pacers, Packet, PolicerConfig, VariableLink};
 use std::num::NonZeroU32;
 use units::{Span, Time};
 
@@ -286,6 +286,15 @@ impl<P: Packet + Routed> Network<P> {
             self.queue.schedule(self.early + link, due);
         }
         Ok(())
+    }
+
+    /// Gives `link`, one of [`Link::live`], another policer, or none.
+    ///
+    /// # Errors
+    /// The link's policer does not change.
+    pub fn change_policer(&mut self, link: u32, policer: Option<&PolicerConfig>) -> Result<(), FixedLink> {
+        // It decides on arrivals alone, so nothing is due at another time.
+        self.links[link as usize].set_policer(policer).then_some(()).ok_or(FixedLink { link })
     }
 
     /// The hold buffer `link`, with the network's pacers; None when `link` is of another kind.

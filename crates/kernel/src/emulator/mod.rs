@@ -5,6 +5,7 @@
 //! before each look at a device. A host is a device in a namespace, standing directly at its node; routers are inside
 //! the network. Its time runs from when the thread starts, so that packets are carried before the run begins, too.
 
+mod change;
 mod direction;
 mod report;
 mod routers;
@@ -15,6 +16,7 @@ mod wait;
 mod wake;
 mod world;
 
+pub use change::{BackgroundRateChange, MtuChange, NetworkChange, PolicerChange};
 pub use direction::Direction;
 pub use report::{CarrierCounters, EmulatorReport};
 pub use routers::RouterCounters;
@@ -151,6 +153,21 @@ impl Emulator {
     pub fn set_route(&self, flow: usize, direction: Direction, links: &[usize]) -> Result<(), RunError> {
         let ask = |done| Command::SetRoute { flow, direction, links: links.to_vec(), done };
         self.ask(ask).unwrap_or_else(|| Err(RunError::Spec("the emulator does not run".into())))
+    }
+
+    /// Changes the network, all at one time, or nothing of it. Packets inside stay as they are, but for those on a link
+    /// that goes down.
+    ///
+    /// # Errors
+    /// The part of the change that does not fit the network, or nothing is carried.
+    pub fn change(&self, change: NetworkChange) -> Result<(), RunError> {
+        let ask = |done| Command::Change { change, done };
+        self.ask(ask).unwrap_or_else(|| Err(RunError::Spec("the emulator does not run".into())))
+    }
+
+    /// The time of each event since the run began, None: it has not happened; None when nothing is carried.
+    pub fn event_times(&self) -> Option<Vec<Option<Time>>> {
+        self.ask(Command::EventTimes)
     }
 
     /// The network's counters now; None when nothing is carried.

@@ -106,6 +106,11 @@ impl Routers {
         self.mtus.get(link as usize).copied().unwrap_or(u32::MAX)
     }
 
+    /// `link` takes packets of `mtu_bytes` at most from now on.
+    pub fn set_mtu(&mut self, link: usize, mtu_bytes: u32) {
+        self.mtus[link] = mtu_bytes;
+    }
+
     /// Returns how `router` answers the host with address `to` now; None where it may not yet, or knows no route.
     pub fn reply(&mut self, now: Time, router: u32, to: [u8; 4]) -> Option<Reply> {
         let host = *self.hosts.get(&to)?;

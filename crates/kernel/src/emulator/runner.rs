@@ -1,5 +1,6 @@
 //! The emulator's thread: reads what hosts send, advances the network to the present, waits.
 
+use super::change::NetworkChange;
 use super::direction::Direction;
 use super::report::{CarrierCounters, EmulatorReport};
 use super::table::{check_route_of, Table};
@@ -25,6 +26,8 @@ const ALL: u64 = 1 << 40;
 /// A command to the emulator's thread.
 pub(super) enum Command {
     SetRoute { flow: usize, direction: Direction, links: Vec<usize>, done: Sender<Result<(), RunError>> },
+    Change { change: NetworkChange, done: Sender<Result<(), RunError>> },
+    EventTimes(Sender<Vec<Option<Time>>>),
     Snapshot(Sender<CarrierCounters>),
     Stop,
 }
@@ -142,12 +145,27 @@ impl Runner {
                     // The asking thread may have ended.
                     let _ = to.send(self.world.counters(now, &self.net));
                 }
+                Command::EventTimes(to) => {
+                    self.advance();
+                    let _ = to.send(self.world.environment.event_times());
+                }
+                Command::Change { change, done } => {
+                    let _ = done.send(self.change(&change));
+                }
                 Command::SetRoute { flow, direction, links, done } => {
                     let _ = done.send(self.set_route(flow, direction, &links));
                 }
             }
         }
         false
+    }
+
+    fn change(&mut self, change: &NetworkChange) -> Result<(), RunError> {
+        self.spec = change.applied_to(&self.spec)?;
+        // Packets that are due before the change are handled first, by what the network was.
+        let now = self.advance();
+        self.world.change(now, change, &mut self.net);
+        Ok(())
     }
 
     fn set_route(&mut self, flow: usize, direction: Direction, links: &[usize]) -> Result<(), RunError> {

@@ -1,6 +1,7 @@
 //! The hosts' ends of the emulated network: packets that arrive go to their host's device; the simulator's
 //! [`Environment`] acts on the network.
 
+use super::change::{BackgroundRateChange, MtuChange, NetworkChange, PolicerChange};
 use super::report::{CarrierCounters, EmulatorReport};
 use super::routers::Routers;
 use super::sender_commands::{CommandMaps, IssuedCommand};
@@ -149,6 +150,22 @@ impl World {
         }
     }
 
+    /// Changes the network at `now`; the change fits its spec.
+    pub fn change(&mut self, now: Time, change: &NetworkChange, net: &mut Network<Token>) {
+        for action in &change.actions {
+            self.environment.act(now, action, &self.senders, net);
+        }
+        for PolicerChange { link, policer } in &change.policers {
+            self.environment.set_policer(*link, policer.as_ref(), net);
+        }
+        for &MtuChange { link, mtu_bytes } in &change.mtus {
+            self.routers.set_mtu(link, mtu_bytes);
+        }
+        for &BackgroundRateChange { source, rate_bps } in &change.background_rates {
+            self.environment.set_background_rate(now, source, rate_bps, net);
+        }
+    }
+
     /// `token` is lost in the network.
     pub fn lose(&mut self, token: Token) {
         if let Some(source) = token.source() {
@@ -165,6 +182,10 @@ impl World {
         self.report.routers.count(problem);
         let packet = self.pool.packet_of(&token);
         self.lose(token);
+        // A message in answer to an IPv6 packet would be one of ICMPv6, which these routers do not have.
+        if packet.first().is_none_or(|first| first >> 4 != 4) {
+            return;
+        }
         let Some(&to) = packet.get(12..16).and_then(|address| address.first_chunk()) else { return };
         let from = |reply: &super::routers::Reply| message(&packet, problem, reply.address, reply.id);
         let Some(reply) = self.routers.reply(now, router, to) else { return };

@@ -1,6 +1,7 @@
 //! Rate, delay, loss and outage that change while packets are inside; on both engines.
 
 use super::*;
+use crate::PolicerConfig;
 
 #[test]
 fn a_new_rate_applies_to_waiting_packets_only() {
@@ -165,5 +166,27 @@ fn losses_are_told_from_outages() {
         bench.take();
         let stats = *bench.link.stats();
         assert_eq!((stats.dropped_by_loss, stats.dropped_by_outage, stats.delivered), (2, 2, 0));
+    }
+}
+
+#[test]
+fn a_policer_comes_and_goes_and_takes_nothing_of_what_is_inside() {
+    for config in both_kinds(&gigabit(tail(100))) {
+        let mut bench = Bench::of(Link::live(&config, 1));
+        let policer = PolicerConfig { rate: Rate(1_000_000), burst_bytes: 3000 };
+        bench.send(1500);
+        assert!(bench.link.set_policer(Some(&policer)));
+        for _ in 0..4 {
+            bench.send(1500);
+        }
+        assert!(bench.link.set_policer(None));
+        bench.send(1500);
+        bench.run_dry();
+        assert_eq!(bench.numbers(), [1, 2, 3, 6], "a full bucket of two packets");
+        assert_eq!(bench.link.stats().dropped_by_policer, 2);
+    }
+    for link in [Link::<Probe>::variable(&gigabit(tail(9)), 1), Link::fixed(&gigabit(tail(9)), 1)] {
+        let mut link = link;
+        assert!(!link.set_policer(None), "no link that carries live traffic");
     }
 }
