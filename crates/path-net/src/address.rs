@@ -2,7 +2,7 @@
 
 use crate::error::PathError;
 use std::mem::{size_of, zeroed};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 pub(crate) fn to_raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: the structure has no invalid bit pattern, and has room for both kinds of addresses.
@@ -55,15 +55,21 @@ pub(crate) fn from_raw(raw: &libc::sockaddr_storage) -> Option<SocketAddr> {
 /// Nobody knows the name.
 pub fn resolve(towards: &str) -> Result<SocketAddr, PathError> {
     let bare = towards.trim();
-    if let Ok(ip) = bare.trim_start_matches('[').trim_end_matches(']').parse() {
-        return Ok(SocketAddr::new(ip, path_test::stamp::PORT));
-    }
-    let with_port = match bare.rsplit_once(':') {
-        Some((_, port)) if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) => bare.to_owned(),
-        _ => format!("{bare}:{}", path_test::stamp::PORT),
+    let is_address = bare.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
+    let (host, port) = match bare.rsplit_once(':').filter(|_| !is_address) {
+        Some((host, port)) if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) => {
+            (host, port.parse().unwrap_or(0))
+        }
+        _ => (bare, path_test::stamp::PORT),
     };
-    let found = with_port.to_socket_addrs().map(|mut all| all.next());
+    // The C library knows the zone of a link-local address by the interface's name (RFC 4007, 11.2), without brackets.
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let found = (host, port).to_socket_addrs().map(|mut all| all.next());
     match found {
+        Ok(Some(SocketAddr::V6(address))) if address.ip().is_unicast_link_local() && address.scope_id() == 0 => {
+            let text = "a link-local address needs the interface towards it, such as fe80::1%eth0";
+            Err(PathError::Input(format!("{towards}: {text}")))
+        }
         Ok(Some(address)) if address.port() != 0 => Ok(address),
         Ok(_) => Err(PathError::Input(format!("{towards}: an address and a port of 1 to 65535 are needed"))),
         Err(error) => {
@@ -71,5 +77,26 @@ pub fn resolve(towards: &str) -> Result<SocketAddr, PathError> {
             let why = why.strip_prefix("failed to lookup address information: ").unwrap_or(&why).to_lowercase();
             Err(PathError::Input(format!("{towards}: no address ({why}); host:port, such as 192.0.2.7:862, is needed")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_local_address_has_its_zone_with_brackets_and_a_port_or_without() {
+        let at = |text: &str| match resolve(text) {
+            Ok(SocketAddr::V6(address)) => (address.ip().to_string(), address.scope_id() != 0, address.port()),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(at("[fe80::1%lo]:8620"), ("fe80::1".into(), true, 8620));
+        assert_eq!(at("fe80::1%lo"), ("fe80::1".into(), true, 862));
+        assert_eq!(at("[fd00::1]"), ("fd00::1".into(), false, 862));
+        assert_eq!(at("fd00::1"), ("fd00::1".into(), false, 862));
+        let error = resolve("[fe80::1]:8620").expect_err("which of several links?").to_string();
+        assert!(error.contains("fe80::1%eth0"), "{error}");
+        assert!(resolve("192.0.2.1:0").is_err() && resolve("192.0.2.1:70000").is_err());
+        assert_eq!(resolve("192.0.2.1:7000").unwrap().to_string(), "192.0.2.1:7000");
     }
 }
