@@ -208,10 +208,8 @@ def keys(folder: Path) -> None:
 def sshd(
     folder: Path, name: str, place: testbed.Site, number: int, *, as_aarch64: bool = False, data: bool = False
 ) -> End:
-    """Start a host's sshd, and return when it listens."""
+    """Start a host's sshd on a management network of its own, and return when it listens."""
     namespace = place.names[number]
-    own = folder / name
-    (own / "etc").mkdir(parents=True)
     # A /30 network for each host of each pair that lives: their ids begin with other digits.
     subnet = f"198.19.{int(place.id[:2], 16)}"
     first = int(place.id[2:4], 16) % 32 * 8 + 4 * number
@@ -226,6 +224,16 @@ def sshd(
         ]
     )
     testbed.ip("-n", namespace, lines=[f"address add {far}/30 dev mgmt", "link set mgmt up"])
+    also = [testbed.ADDRESSES[number]] if data else []
+    return listening(folder, name, namespace, [far, *also], testbed.ADDRESSES[number], as_aarch64=as_aarch64)
+
+
+def listening(
+    folder: Path, name: str, namespace: str, addresses: list[str], data: str, *, as_aarch64: bool = False
+) -> End:
+    """Start an sshd in a namespace, with users of its own, and return when it listens at `addresses`."""
+    own = folder / name
+    (own / "etc").mkdir(parents=True)
     users = {name: (number, number) for name, number in USERS.items()}
     users |= {"sshd": (65533, 65534), "nobody": (65534, 65534)}
     lines, shadow = "", ""
@@ -253,11 +261,11 @@ def sshd(
     for command in FEW:
         (few / command).symlink_to(str(where(command)))
     config = own / "sshd_config"
-    also = f"ListenAddress {testbed.ADDRESSES[number]}\nSubsystem sftp internal-sftp\n" if data else ""
+    listen = "".join(f"ListenAddress {address}\n" for address in addresses)
     config.write_text(
         f"""\
-ListenAddress {far}
-{also}Port 2222
+{listen}Subsystem sftp internal-sftp
+Port 2222
 HostKey {folder}/key-{name}
 AuthorizedKeysFile {folder}/key-user.pub
 StrictModes no
@@ -286,7 +294,7 @@ Match User {BARE}
     )
     if as_aarch64:
         begin_there(process)
-    end = End(name, namespace, own, far, testbed.ADDRESSES[number], process)
+    end = End(name, namespace, own, addresses[0], data, process)
     waited(lambda: ":2222" in end.run("ss", "-tlnH").stdout, lambda: (own / "sshd.log").read_text())
     return end
 
