@@ -75,6 +75,11 @@ power-cut: dev ## power cuts of all that calls data durable, at every flush and 
 	scripts/packages.sh power-cut
 	$(BIN)/python -m tests.power_cut
 
+.PHONY: field
+field: dev ## two sites on a path that changes: each page's promises by the command, with longer periods; as root
+	scripts/packages.sh test
+	ELEPHAN_FIELD=whole $(BIN)/python -m pytest -q tests/field
+
 .PHONY: nightly
 nightly: dev ## all searches by random seeds, power cuts, virtual machines, one after the other; as root; MINUTES=60
 	scripts/nightly.sh $(MINUTES)

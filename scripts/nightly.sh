@@ -8,7 +8,8 @@ minutes=$1
 mkdir -p out/nightly
 
 failed=0 summary=()
-for words in "soak MINUTES=$minutes" "model MINUTES=$minutes" "backup-model MINUTES=$minutes" power-cut netem fc; do
+searches=("soak MINUTES=$minutes" "model MINUTES=$minutes" "backup-model MINUTES=$minutes")
+for words in "${searches[@]}" field power-cut netem fc; do
     log=out/nightly/${words%% *}.log
     begin=$SECONDS
     # shellcheck disable=SC2086

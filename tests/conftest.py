@@ -17,7 +17,7 @@ import pytest
 from elephan.record import Record, ScenarioInfo, SeriesInfo, run_id
 from elephan.store.series import Series
 
-KERNEL = ("copy", "hosts", "kernel", "kernel_backend", "kernel_path", "parity")
+KERNEL = ("copy", "field", "hosts", "kernel", "kernel_backend", "kernel_path", "parity")
 """Folders of tests that touch the running kernel."""
 
 for ended_by, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
