@@ -17,9 +17,18 @@ from tests.hosts.testbed import waited
 
 WHOLE = os.environ.get("ELEPHAN_FIELD") == "whole"
 """Set by `make field`: longer periods, more trials, and the tests that need them."""
-whole = pytest.mark.skipif(not WHOLE, reason="minutes: make field")
+whole = pytest.mark.whole
 REFLECTOR, IPERF = 8620, 5201
 """Ports at site b."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, without `make field`, the tests that take minutes."""
+    if WHOLE:
+        return
+    left_out = [item for item in items if item.get_closest_marker("whole") is not None]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
