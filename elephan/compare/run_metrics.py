@@ -185,9 +185,11 @@ def neighbour_of(record: Record, flows: int) -> float | None:
 
 
 def path_of(record: Record) -> tuple[float, int, float]:
-    """Return the first flow's slowest rate in bit/s, its packet in bytes, and its propagation RTT in s."""
+    """Return the least rate of the first flow's links and policers in bit/s, its packet in bytes, its propagation RTT
+    in s."""
     flow, links = record.spec["flows"][0], record.spec["links"]
-    rate = min(links[hop]["rate_bps"] for hop in flow["route"])
+    policers = [policer for hop in flow["route"] if (policer := links[hop].get("policer")) is not None]
+    rate = min(passed["rate_bps"] for passed in (*(links[hop] for hop in flow["route"]), *policers))
     delay = sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"]))
     return float(rate), int(flow["transport"]["mtu_bytes"]), delay / 1e9
 

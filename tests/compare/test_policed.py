@@ -37,6 +37,7 @@ def test_a_pace_below_the_policer_wins_without_a_drop(tmp_path: Path) -> None:
     assert "tc qdisc replace dev DEVICE root fq maxrate 2424" in text
     # 50 Mbit/s times 40 ms is 250 kB; the port's gigabit would hold 5 MB.
     assert "the path holds 250 kB" in text
+    assert paced.numbers.path_packets == pytest.approx(250_000 / 1500)
 
 
 def test_without_a_policer_nothing_is_added(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_run_within_its_limits_has_no_note(notes: Notes) -> None:
 def test_a_policer_that_drops_is_named_with_its_rate(notes: Notes) -> None:
     policer = {"rate": "20Mbit/s", "burst": "30kB"}
     (note,) = notes(path__policer=policer)
-    assert note.startswith("link path.forward: its policer (20.0 Mbit/s, burst 30.0 kB) dropped ")
+    assert note.startswith("link path.forward: its policer (20.0 Mbit/s, burst 30.0 kB) dropped packets")
     assert notes(path__policer=policer, flow__0__max_pacing_rate="18Mbit/s") == []
 
 
