@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +88,13 @@ def overview(records: Sequence[Record]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     # Only if points differ in it.
     several = any(record.backend != "sim" for record in records)
-    for head in ("id", "date", "scenario", *(["backend"] if several else []), "congestion control", "seed"):
+    settings = differing(records)
+    changed = ["differs in"] if any(settings) else []
+    for head in ("id", "date", "scenario", *(["backend"] if several else []), "congestion control", "seed", *changed):
         table.add_column(head, overflow="fold")
     for column in columns:
         table.add_column(column.title, justify="right")
-    for record in records:
+    for record, own in zip(records, settings, strict=True):
         table.add_row(
             record.id[:SHORT_ID],
             record.created.replace("T", " ").rstrip("Z"),
@@ -100,9 +102,30 @@ def overview(records: Sequence[Record]) -> Table:
             *([record.backend] if several else []),
             cc_of(record),
             str(record.seed),
+            *([own] if changed else []),
             *(column.show(record.metrics.get(column.name)) for column in columns),
         )
     return table
+
+
+def differing(records: Sequence[Record]) -> list[str]:
+    """Return, for each record, its parameters that differ among the records of its scenario, with their values."""
+    by_scenario: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        by_scenario.setdefault(record.scenario.name, []).append(record.parameters)
+    found = []
+    for record in records:
+        others = by_scenario[record.scenario.name]
+        found.append(
+            ", ".join(
+                f"{key}={shown(value)}"
+                for key, value in record.parameters.items()
+                # The congestion control has a column of its own.
+                if not key.endswith("congestion_control")
+                and any(key not in other or other[key] != value for other in others)
+            )
+        )
+    return found
 
 
 def details(record: Record) -> list[RenderableType]:

@@ -52,6 +52,19 @@ DAMAGE: list[object] = ["{", "[1, 2", '{"format": 1}', "[" * 100_000, 7, b"\xff\
 """Damaged records: cut off, of another form, not text at all, not UTF-8, of a newer elephan."""
 
 
+def test_a_list_of_a_sweep_has_the_swept_key(elephan: Run, folder: Path) -> None:
+    (folder / "s.toml").write_text(
+        'run.duration = "1s"\npath = { bandwidth = "10Mbit/s", rtt = "10ms" }\nsweep."path.loss" = [0, 1e-3]\n'
+        '[[flow]]\nname = "copy"\n'
+    )
+    assert elephan("run", "s.toml", "--no-report")[0] == 0
+    code, out, _ = elephan("results", "list")
+    assert code == 0 and "differs in" in out
+    assert "path.loss=0.001" in out.replace("1e-3", "0.001") and "path.loss=0" in out
+    assert "path.rtt" not in out
+
+
+
 @pytest.mark.parametrize("damage", DAMAGE, ids=[str(item)[:12] for item in DAMAGE])
 def test_a_damaged_record_is_named_and_the_others_are_listed_and_exported(
     elephan: Run, folder: Path, runs: list[Record], damage: object
