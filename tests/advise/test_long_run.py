@@ -79,6 +79,7 @@ def test_a_copy_of_days_over_a_fast_long_path_is_not_its_slow_start(
     low, expected, high = told["seconds"]
     line_s = 4e12 * 8 / (1e9 * PAYLOAD)
     # Alone it has the line but for the cycles of CUBIC; beside others some share of it, and never days of slow start.
-    assert line_s <= 1.01 * low and expected < (1.1 if others == 0 else 12) * line_s
+    # The line's rate is measured, beside others to some per cent.
+    assert line_s <= 1.02 * low and expected < (1.1 if others == 0 else 12) * line_s
     assert low <= expected <= high < (4 if others == 0 else 60) * line_s
     assert told["goodput_bps"][1] == pytest.approx(4e12 * 8 / expected)

@@ -4,7 +4,7 @@ use congestion::{CcSock, Controller};
 use std::collections::BTreeMap;
 use tcp::config::Config;
 use tcp::Endpoint;
-use units::{Size, Span, Time};
+use units::{Rate, Size, Span, Time};
 
 const MSS: u64 = 1448;
 
@@ -155,6 +155,20 @@ fn only_the_ack_of_a_lone_short_segment_counts_as_delayed() {
     assert_eq!(suspected(MSS), 0);
     assert_eq!(suspected(2 * MSS - 1), 0, "acknowledged together with a full one");
     assert_eq!(suspected(MSS - 1), 20);
+}
+
+#[test]
+fn an_algorithm_hears_that_its_sender_is_paced() {
+    for (cfg, status) in [
+        (Config::default(), 0),
+        (Config { pacing: true, ..Config::default() }, 1),
+        (Config { max_pacing: Some(Rate(10_000_000)), ..Config::default() }, 1),
+    ] {
+        let mut pair = Pair::with(cfg.clone(), cfg, "cubic", ms(50)).connect();
+        pair.write(10 * MSS);
+        pair.run(at_ms(300));
+        assert_eq!(sock(&pair).pacing_status, status);
+    }
 }
 
 #[test]

@@ -143,8 +143,10 @@ impl Endpoint {
         let cwnd = if self.syn_retries > 1 { 1 } else { self.cfg.initial_cwnd.max(1) };
         let ssthresh = self.cfg.initial_ssthresh.unwrap_or(INFINITE_SSTHRESH);
         let clamp = self.cfg.cwnd_clamp.unwrap_or(u32::MAX).max(1);
-        let longest_packet = self.bursts.max_bytes;
+        let (longest_packet, is_paced) = (self.bursts.max_bytes, self.paced);
         let s = self.sock();
+        // As SO_MAX_PACING_RATE and sch_fq set sk_pacing_status: CUBIC's HyStart expects longer trains of ACKs then.
+        s.pacing_status = u8::from(is_paced);
         s.mss_cache = mss;
         s.snd_una = 1;
         s.snd_nxt = 1;
