@@ -153,7 +153,9 @@ class _Planned:
         self.asked = first.document.run.repetitions if "run.repetitions" in first.parameters else None
         """Repetitions that the scenario asks for."""
         self.neighbour, text = neighbour(base)
-        choices += paced(choices, _job(base, base.text, changes, self.backend).spec)
+        # Whatever control the file has, or sweeps.
+        plain = [f"flow.{index}.congestion_control={NEIGHBOUR_CC}" for index in range(self.flows)]
+        choices += paced(choices, _job(base, base.text, [*changes, *plain], self.backend).spec)
         self.count = len(choices)
         self.runs: list[tuple[Choice | None, str, Job]] = []
         """The runs of the first repetition: under what, "alone" or "beside" the neighbour."""
