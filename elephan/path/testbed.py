@@ -30,7 +30,8 @@ NAMESPACES = Path("/run/netns")
 """Folder of ip-netns(8)."""
 DEVICE = "path"
 FOLDERS = Path("/tmp")
-"""Parent of a run's folder, elephan-run-ID, which holds files for the programs of its traffic."""
+"""Parent of a run's folder, elephan-path-ID: files for the programs of its traffic, the socket for commands. An agent
+on this machine removes what is called elephan-run- and is not of a living run of its own."""
 DISK_FOLDERS = Path("/var/tmp")
 """The same for files that are to be on a disk: /tmp is often memory, and /var/tmp is not (FHS 3.0, 5.15)."""
 NETWORK = "198.18.0.0/15"
@@ -262,7 +263,7 @@ def _set(name: str, value: str) -> None:
 
 def folder_of(run: str, parent: Path = FOLDERS) -> Path:
     """Return where a run's folder in `parent` is, if it has one."""
-    return parent / f"{MARK}-run-{run}"
+    return parent / f"{MARK}-path-{run}"
 
 
 def _is_ours(folder: Path) -> bool:

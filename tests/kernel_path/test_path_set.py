@@ -261,3 +261,9 @@ def test_a_shell_changes_its_own_path(file: Path) -> None:
     assert 20 <= first < 40 and 90 <= second < 110, done.stdout
     assert "path.forward: 40 Mbit/s, 45 ms" in done.stdout
     assert re.search(r"changed after \d+\.\d{3} s: path\.rtt=90ms", done.stderr), done.stderr
+
+
+def test_no_agent_takes_the_path_s_folder_for_one_that_was_left() -> None:
+    agent = Path(__file__).resolve().parents[2] / "crates" / "agent" / "src" / "folder.rs"
+    mark = re.search(r'const MARK: &str = "(.+)";', agent.read_text())
+    assert mark is not None and not testbed.folder_of("0ddc9d").name.startswith(mark[1])
