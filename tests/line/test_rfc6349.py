@@ -67,9 +67,10 @@ def test_a_window_below_the_product_limits_as_expected(tmp_path: Path) -> None:
         assert one.transfer_time_ratio == pytest.approx(path.ideal_bps / one.goodput_bps)
         # No queue: what is above the baseline is the wait of delayed ACKs.
         assert one.efficiency == 1.0 and one.buffer_delay == pytest.approx(0, abs=0.1)
-    assert whole.transfer_time_ratio == pytest.approx(1, abs=0.02)
+    # Bursts leave a little of a window empty that is just the product.
+    assert whole.transfer_time_ratio == pytest.approx(1, abs=0.04)
     assert (shared.connections, shared.window_bytes) == (4, whole.window_bytes // 4)
-    assert shared.transfer_time_ratio == pytest.approx(1, abs=0.02)
+    assert shared.transfer_time_ratio == pytest.approx(1, abs=0.04)
     assert whole.transfer_s == pytest.approx(8e8 / whole.goodput_bps)
 
 

@@ -45,9 +45,9 @@ def printed(results: elephan.Results) -> str:
 def test_twenty_terabytes_take_seconds_and_the_record_says_how(file: str) -> None:
     results = elephan.run(file, store="none")
     (record,) = results
-    # A window of 2 MB per 4 ms.
-    assert record.metrics["completion_s"] == pytest.approx(20e12 / 2e6 * 4e-3, rel=0.01)
-    assert record.metrics["goodput_bps"] == pytest.approx(2e6 * 8 / 4e-3, rel=0.01)
+    # A window of 2 MB per 4 ms, of which bursts of 64 KiB leave some empty.
+    assert record.metrics["completion_s"] == pytest.approx(20e12 / 2e6 * 4e-3, rel=0.02)
+    assert record.metrics["goodput_bps"] == pytest.approx(2e6 * 8 / 4e-3, rel=0.02)
     how = record.extrapolation
     assert how is not None and set(record.metrics) <= CATALOGUE.keys()
     assert record.metrics["delivered_bytes"] == how["simulated_bytes"] < how["bytes"] / 1000

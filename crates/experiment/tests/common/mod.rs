@@ -89,9 +89,11 @@ pub fn bulk() -> Value {
     json!({"kind": "bulk", "bytes": null})
 }
 
-/// The defaults around `congestion`, with `change` on top.
+/// The defaults around `congestion`, with `change` on top; but each segment alone, for which the tests' arithmetic is.
+/// Bursts are the subject of the crate tcp's tests and of random runs.
 pub fn transport(congestion: &str, change: Value) -> Value {
     let mut transport = serde_json::to_value(TransportSpec::default()).expect("plain data");
+    transport["tso_autosizing"] = json!(false);
     transport["congestion_control"] = json!(congestion);
     for (key, value) in change.as_object().expect("a table of changes") {
         transport[key] = value.clone();
