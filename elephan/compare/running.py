@@ -153,7 +153,7 @@ class _Planned:
         self.asked = first.document.run.repetitions if "run.repetitions" in first.parameters else None
         """Repetitions that the scenario asks for."""
         self.neighbour, text = neighbour(base)
-        # Whatever control the file has, or sweeps.
+        # A plain control, since the file may sweep its own.
         plain = [f"flow.{index}.congestion_control={NEIGHBOUR_CC}" for index in range(self.flows)]
         choices += paced(choices, _job(base, base.text, [*changes, *plain], self.backend).spec)
         self.count = len(choices)

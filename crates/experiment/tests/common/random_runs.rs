@@ -269,8 +269,8 @@ fn network(draw: &mut Draw, flows: u64, style: &Style) -> Net {
 
 fn transport(draw: &mut Draw, duration: u64) -> Value {
     let mut made = serde_json::to_value(TransportSpec::default()).expect("plain data");
-    // Without a draw, which would make others of all that follow.
-    made["tso_autosizing"] = json!(duration % 3 > 0);
+    // No draw, which would make others of all that follow.
+    made["tso_autosizing"] = json!(!duration.is_multiple_of(3));
     made["congestion_control"] = json!(draw.of(&CONTROLS));
     made["window_bytes"] = json!(draw.of(&[64_000u64, 300_000, 4_000_000, 30_000_000]));
     made["mtu_bytes"] = json!(draw.of(&[576, 1500, 1500, 1500, 9000]));
