@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,22 +110,22 @@ def overview(records: Sequence[Record]) -> Table:
 
 def differing(records: Sequence[Record]) -> list[str]:
     """Return, for each record, its parameters that differ among the records of its scenario, with their values."""
-    by_scenario: dict[str, list[Mapping[str, Any]]] = {}
+    alike: dict[str, dict[str, Any]] = {}
+    """Of each scenario, the parameters that all of its records have with one value."""
     for record in records:
-        by_scenario.setdefault(record.scenario.name, []).append(record.parameters)
-    found = []
-    for record in records:
-        others = by_scenario[record.scenario.name]
-        found.append(
-            ", ".join(
-                f"{key}={shown(value)}"
-                for key, value in record.parameters.items()
-                # The congestion control has a column of its own.
-                if not key.endswith("congestion_control")
-                and any(key not in other or other[key] != value for other in others)
-            )
+        shared = alike.setdefault(record.scenario.name, record.parameters)
+        alike[record.scenario.name] = {
+            key: value for key, value in shared.items() if key in record.parameters and record.parameters[key] == value
+        }
+    return [
+        ", ".join(
+            f"{key}={shown(value)}"
+            for key, value in record.parameters.items()
+            # The congestion control has a column of its own.
+            if not key.endswith("congestion_control") and key not in alike[record.scenario.name]
         )
-    return found
+        for record in records
+    ]
 
 
 def details(record: Record) -> list[RenderableType]:
