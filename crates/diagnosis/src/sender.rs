@@ -74,8 +74,8 @@ pub(crate) fn limit_of(counters: &Counters, congestion_control: &str) -> Result<
     if c.acked_bytes == 0 && (c.timeouts > 0 || c.retransmissions_before > 0) {
         // Packets without data made the connection: those with data may be too large for the path (RFC 2923, 2.1).
         let timeouts = format!("{} retransmission time-outs meanwhile", c.timeouts);
-        let large = "an outage, or an MTU black hole, which elephan measure mtu tells";
-        return Err(format!("nothing is acknowledged: {timeouts}; {large}"));
+        let causes = "an outage, or an MTU black hole, which elephan measure mtu tells";
+        return Err(format!("nothing is acknowledged: {timeouts}; {causes}"));
     }
     if let Some(answer) = paced(c) {
         return Ok(answer);

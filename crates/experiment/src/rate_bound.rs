@@ -8,10 +8,8 @@
 use crate::probe::FlowObservation;
 use crate::validate::copied_flows;
 use spec::{FlowSpec, LinkSpec, QueueSpec, RunSpec, WorkloadSpec};
+use tcp::segment::{BASE_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
 
-/// IPv4 and TCP headers, and the option of time stamps (RFC 791, 9293, 7323).
-const HEADER_BYTES: u32 = 40;
-const TIMESTAMP_BYTES: u32 = 12;
 /// Part of its own bound from which on a copy is at it.
 const AT_BOUND: f64 = 0.98;
 /// The normal distribution's 97.5 % point.
@@ -45,7 +43,7 @@ impl RateBound {
         let copied = &run.flows[copied_flows(run)];
         let first = &copied[0];
         let transport = &first.transport;
-        let headers = HEADER_BYTES + if transport.timestamps { TIMESTAMP_BYTES } else { 0 };
+        let headers = BASE_HEADER_BYTES + if transport.timestamps { TIMESTAMP_OPTION_BYTES } else { 0 };
         let segment_bytes = f64::from(transport.mtu_bytes.saturating_sub(headers).max(1));
         let links = || first.route.iter().map(|&link| &run.links[link]);
         let delay_ns = |route: &[usize]| route.iter().map(|&link| run.links[link].delay_ns).sum::<u64>();

@@ -18,9 +18,11 @@ pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyResult, all: &m
         ("simulated_bytes", Metric::Integer(received)),
         ("simulated_s", Metric::Real(measured.end.as_secs_f64())),
     ]);
+    let part = Part::of(found);
+    let whole = Whole::of(spec, measured, &part, bytes);
+    insert_rates(&mut how, &part);
     match found {
         CopyResult::Refused(refused) => {
-            let whole = Whole::of(spec, measured, &Part::of_refused(refused), bytes);
             for metrics in all {
                 whole.insert_bounds(metrics);
             }
@@ -28,10 +30,8 @@ pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyResult, all: &m
             how.insert("refused", Metric::Text(refused.why.clone()));
             how.insert("second_half_bps", Metric::Real(8.0 * refused.half_bytes_per_s));
             how.insert("episodes", Metric::Integer(refused.episodes));
-            insert_rates(&mut how, &Part::of_refused(refused));
         }
         CopyResult::Steady(steady) => {
-            let whole = Whole::of(spec, measured, &Part::of_steady(steady), bytes);
             for metrics in all {
                 whole.insert(metrics);
                 metrics.insert("line_share", Metric::Real(whole.goodput_bps / line_bps(spec)));
@@ -41,7 +41,6 @@ pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyResult, all: &m
             how.insert("batches", Metric::Integer(steady.batches as u64));
             how.insert("batch_s", Metric::Real(steady.batch.as_secs_f64()));
             how.insert("episodes", Metric::Integer(steady.episodes));
-            insert_rates(&mut how, &Part::of_steady(steady));
         }
     }
     how
@@ -63,15 +62,17 @@ struct Part {
 }
 
 impl Part {
-    fn of_steady(steady: &Steady) -> Part {
-        let rates = [1.0, 1.0 - steady.half_width, 1.0 + steady.half_width].map(|part| part * steady.bytes_per_s);
-        Part { until: steady.until, received_bytes: steady.received_bytes, rates }
-    }
-
-    fn of_refused(refused: &Refused) -> Part {
-        let [low, high] = refused.bytes_per_s;
-        let rates = [refused.half_bytes_per_s.clamp(low, high), low, high];
-        Part { until: refused.until, received_bytes: refused.received_bytes, rates }
+    fn of(found: &CopyResult) -> Part {
+        match *found {
+            CopyResult::Steady(Steady { until, received_bytes, half_width, bytes_per_s, .. }) => {
+                let rates = [1.0, 1.0 - half_width, 1.0 + half_width].map(|part| part * bytes_per_s);
+                Part { until, received_bytes, rates }
+            }
+            CopyResult::Refused(Refused { until, received_bytes, bytes_per_s, half_bytes_per_s, .. }) => {
+                let [low, high] = bytes_per_s;
+                Part { until, received_bytes, rates: [half_bytes_per_s.clamp(low, high), low, high] }
+            }
+        }
     }
 }
 

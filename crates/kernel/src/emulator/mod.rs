@@ -151,8 +151,7 @@ impl Emulator {
     /// # Errors
     /// There is no such flow, the links do not lead from its one end to the other, or nothing is carried.
     pub fn set_route(&self, flow: usize, direction: Direction, links: &[usize]) -> Result<(), RunError> {
-        let ask = |done| Command::SetRoute { flow, direction, links: links.to_vec(), done };
-        self.ask(ask).unwrap_or_else(|| Err(RunError::Spec("the emulator does not run".into())))
+        self.order(|done| Command::SetRoute { flow, direction, links: links.to_vec(), done })
     }
 
     /// Changes the network, all at one time, or nothing of it. Packets inside stay as they are, but for those on a link
@@ -161,8 +160,7 @@ impl Emulator {
     /// # Errors
     /// The part of the change that does not fit the network, or nothing is carried.
     pub fn change(&self, change: NetworkChange) -> Result<(), RunError> {
-        let ask = |done| Command::Change { change, done };
-        self.ask(ask).unwrap_or_else(|| Err(RunError::Spec("the emulator does not run".into())))
+        self.order(|done| Command::Change { change, done })
     }
 
     /// The time of each event since the run began, None: it has not happened; None when nothing is carried.
@@ -173,6 +171,11 @@ impl Emulator {
     /// The network's counters now; None when nothing is carried.
     pub fn snapshot(&self) -> Option<CarrierCounters> {
         self.ask(Command::Snapshot)
+    }
+
+    /// Asks for something that may be refused.
+    fn order(&self, command: impl FnOnce(Sender<Result<(), RunError>>) -> Command) -> Result<(), RunError> {
+        self.ask(command).unwrap_or_else(|| Err(RunError::Spec("the emulator does not run".into())))
     }
 
     fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Option<T> {

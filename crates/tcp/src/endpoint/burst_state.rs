@@ -41,6 +41,28 @@ impl Bursts {
         Bursts { max_bytes: if is_linux { GSO_MAX_BYTES } else { 0 }, ..Bursts::default() }
     }
 
+    /// Returns whether a burst goes at `now` to which further segments belong.
+    #[inline]
+    pub fn is_open(&self, now: u64) -> bool {
+        self.left > 0 && self.begun_ns == now
+    }
+
+    /// Counts `segments` from `seq` to `end` that go at `now`: to the burst that they belong to, or to a new one, whose
+    /// length it returns.
+    #[inline]
+    pub fn add(&mut self, now: u64, seq: u64, end: u64, segments: u32) -> Option<u32> {
+        let is_new = !(self.is_open(now) && self.end == seq);
+        if is_new {
+            self.left = self.next.max(segments);
+            self.next = 0;
+            self.begun_ns = now;
+        }
+        let length = self.left;
+        self.left -= segments;
+        self.end = end;
+        is_new.then_some(length)
+    }
+
     /// Something happened to the connection: a segment or data has come, or a timer has fired.
     #[inline]
     pub fn end_deferral(&mut self) {

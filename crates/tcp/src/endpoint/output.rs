@@ -282,7 +282,7 @@ impl Endpoint {
         };
         let rate = self.rate_sent(&mut entry);
         self.nxt = entry.end();
-        let (nxt_byte, nxt) = (self.nxt, self.nxt as u32);
+        let nxt = self.nxt as u32;
         let reducing = self.in_cwnd_reduction();
         let s = self.cc.sock_mut();
         let first = s.packets_out == 0;
@@ -297,7 +297,7 @@ impl Endpoint {
         }
         self.burst = true;
         self.stats.data_segments_sent += 1;
-        self.burst_sent(self.now, seq, nxt_byte, 1);
+        self.burst_sent(self.now, seq, self.nxt, 1);
         self.pacing_sent(len, 1);
         self.write_header(seg, seq, len, bits);
     }

@@ -33,7 +33,7 @@ impl Endpoint {
     /// Returns whether a burst goes now to which further segments belong.
     #[inline]
     pub(super) fn is_burst_open(&self) -> bool {
-        self.bursts.left > 0 && self.bursts.begun_ns == self.now
+        self.bursts.is_open(self.now)
     }
 
     /// Returns whether a segment at `seq` belongs to the burst that goes now.
@@ -90,7 +90,7 @@ impl Endpoint {
         room: (u32, u32),
         mut send: impl FnMut(u32),
     ) -> Option<(u32, bool)> {
-        if self.bursts.left > 0 && self.bursts.begun_ns == now {
+        if self.bursts.is_open(now) {
             return None;
         }
         let (cwnd, most) = room;
@@ -127,12 +127,10 @@ impl Endpoint {
     #[inline]
     fn burst_limit(&mut self) -> u32 {
         let least = self.cc.min_tso_segs().unwrap_or(MIN_TSO_SEGMENTS);
-        let s = self.cc.sock();
         let most = self.bursts.max_bytes;
-        let near = s.min_rtt_us >> TSO_RTT_SHIFT;
+        let near = self.cc.sock().min_rtt_us >> TSO_RTT_SHIFT;
         let more = if near < u32::BITS { most >> near } else { 0 };
-        let bytes =
-            (s.pacing_rate.min(self.max_pacing) >> PACING_SHIFT).saturating_add(u64::from(more)).min(u64::from(most));
+        let bytes = (self.paced_rate() >> PACING_SHIFT).saturating_add(u64::from(more)).min(u64::from(most));
         (bytes as u32 / self.mss).max(least)
     }
 
@@ -207,23 +205,14 @@ impl Endpoint {
         }
     }
 
-    /// Counts `segments` from `seq` to `end` that go at `now`: to the burst that they belong to, or to a new one.
+    /// Counts `segments` of new data from `seq` to `end` that go at `now`; the burst that they begin is taken from the
+    /// packet in the write queue.
     #[inline]
     pub(super) fn burst_sent(&mut self, now: u64, seq: u64, end: u64, segments: u32) {
-        let b = &mut self.bursts;
-        if b.max_bytes == 0 {
+        if self.bursts.max_bytes == 0 {
             return;
         }
-        if b.left > 0 && b.begun_ns == now && b.end == seq {
-            b.left -= segments;
-            b.end = end;
-            return;
-        }
-        let length = b.next.max(segments);
-        b.left = length - segments;
-        b.next = 0;
-        b.begun_ns = now;
-        b.end = end;
+        let Some(length) = self.bursts.add(now, seq, end, segments) else { return };
         let left = self.packet_left();
         // Segments that it took from the packet behind it are missing there.
         self.bursts.packet_left =
@@ -233,16 +222,17 @@ impl Endpoint {
     /// Counts a segment that is sent again. Segments that follow each other go as one packet.
     #[inline]
     pub(super) fn burst_sent_again(&mut self, entry: &Entry) {
+        if self.bursts.max_bytes == 0 {
+            return;
+        }
         if !self.is_in_burst(entry.seq) {
             self.bursts.next = 1;
-            if self.bursts.max_bytes > 0 && self.is_pacing() {
+            if self.is_pacing() {
                 let limit = self.burst_limit();
                 let s = self.cc.sock();
                 self.bursts.next = limit.min(s.snd_cwnd.saturating_sub(s.in_flight()) + 1);
             }
         }
-        let packet_left = self.bursts.packet_left;
-        self.burst_sent(self.now, entry.seq, entry.end(), 1);
-        self.bursts.packet_left = packet_left;
+        self.bursts.add(self.now, entry.seq, entry.end(), 1);
     }
 }

@@ -42,11 +42,12 @@ impl Endpoint {
             // Fewer than `room`, hence in 32 bits.
             (bytes / u64::from(self.mss)) as u32
         };
-        if room == 0 || self.bursts.max_bytes > 0 {
-            return if room == 0 { 0 } else { room.min(self.burst_room()) };
-        }
-        // Pacing spaces segments that go alone.
-        if self.is_pacing() {
+        if room == 0 {
+            0
+        } else if self.bursts.max_bytes > 0 {
+            room.min(self.burst_room())
+        } else if self.is_pacing() {
+            // Pacing spaces segments that go alone.
             1
         } else {
             room
