@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from elephan.advise.candidate import Candidate
-from elephan.advise.candidates import CONTROLS, candidates_of, is_below_policer, ordinary, text_of
-from elephan.advise.candidates import usual as usual_of
+from elephan.advise.candidates import CONTROLS, candidates_of, is_below_policer, ordinary, text_of, usual_of
 from elephan.advise.draws import drawn, has_others
 from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast, workload_of

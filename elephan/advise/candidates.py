@@ -34,7 +34,7 @@ def ordinary(streams: int) -> Candidate:
     return Candidate("cubic", streams, OPEN_WINDOW_BYTES)
 
 
-def usual(path: Path, has_others: bool) -> Candidate:
+def usual_of(path: Path, has_others: bool) -> Candidate:
     """Return the ordinary flows whose harm is the limit.
 
     Before a policer they have lost their windows to its drops and do little: where nobody else was seen, those that use

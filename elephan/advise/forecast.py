@@ -17,7 +17,7 @@ from pathlib import Path
 from elephan.advise.candidate import Candidate
 from elephan.advise.draws import drawn, middle
 from elephan.advise.facts import PathFacts
-from elephan.advise.long_run import LongRun, long_run
+from elephan.advise.long_run import LEAST_RTTS, LongRun, long_run
 from elephan.errors import InputError
 from elephan.run_spec.types import CopyWorkloadSpec
 from elephan.scenario.copy import ALL_CHANGED, FILES_MAX, Copy, copy_spec
@@ -31,9 +31,10 @@ DRAWS = 12
 """Paths that are simulated: the ends of a band of 90 % lie between the outer two."""
 DRAWS_SURE = 3
 """The same where the facts leave nothing open: each is simulated for longer."""
-LEAST_RTTS = 200.0
-"""Round trips of a copy that are simulated at least, unless they are more than `PACKETS_MAX`."""
 PACKETS_MAX = 2**24
+"""Packets of `LEAST_RTTS` that are simulated at most."""
+BOUNDS = "what the line lets through and the control's response to as many losses as were seen"
+"""Meaning of a band where the simulated part is too short."""
 STEPS_PER_OCTAVE = 4
 """Classes of size that a scan sums files up in, for each factor of two."""
 
@@ -210,7 +211,7 @@ def forecast(
     limits = ends or Ends()
     limit_bps = min((bound for bound in (rate_bps, candidate.pacing_bps) if bound is not None), default=None)
     copy = workload_of(file_set, limits, limit_bps)
-    count_of = DRAWS if path.ranges else DRAWS_SURE
+    count_of = _draws_for(path)
     paths = drawn(path, count_of, seed)
     # Beside others as many packets of theirs are simulated.
     fair = budget_s * PACKETS_PER_S / count_of / (2 if any(one.competitors for one in paths) else 1)
@@ -231,6 +232,10 @@ def forecast(
     found = Forecast(low_s, middle_s, high_s, goodput_bps, is_extrapolated, simulated, why)
     found.explanation.extend(_explained(path, candidate, file_set, found, limits, limit_bps))
     return found
+
+
+def _draws_for(facts: PathFacts) -> int:
+    return DRAWS if facts.ranges else DRAWS_SURE
 
 
 def workload_of(file_set: FileSet, ends: Ends | None = None, limit_bps: int | None = None) -> CopyWorkloadSpec:
@@ -305,14 +310,13 @@ def _explained(
         told.append(f"Its bound is {slowest[0]}, {rate(slowest[1])}.")
     if ends.file_s > 0 and ends.file_s * file_set.files > found.seconds / 2:
         told.append(f"Its bound is the time for each file, {duration(ends.file_s)}.")
-    how = f"{DRAWS if facts.ranges else DRAWS_SURE} paths within what the facts leave open were simulated"
+    how = f"{_draws_for(facts)} paths within what the facts leave open were simulated"
     if found.is_extrapolated:
         how += f", up to {size(found.simulated_bytes)} of each; the rest follows at the rate of their steady part"
     told.append(how + ".")
     if found.refused is not None:
         told.append(
-            f"That part is too short to tell ({found.refused}): the band is what the line lets through and the "
-            "control's response to as many losses as were seen."
+            f"That part is too short to tell ({found.refused}): the band is {BOUNDS}."
         )
     if not facts.ranges:
         told.append("The facts have no ranges: the band is that of chance alone.")

@@ -30,6 +30,7 @@ BEFORE_RTTS = 60.0
 LONGER = 2.5
 """Time of a run in times of that until the last look: a copy that has little left then may end."""
 LEAST_RTTS = 200.0
+"""Round trips of a copy that are simulated at least, unless packets forbid it."""
 INTERVAL_PACKETS = 64
 TWENTY_YEARS_NS = 20 * 365 * 86_400 * 10**9
 

@@ -28,8 +28,8 @@ def scenario_of(facts: PathFacts, candidate: Candidate, duration_s: float = 30.0
     lines += ["[[flow]]", 'name = "copy"', 'from = "here"', 'to = "far"', f'congestion_control = "{candidate.control}"']
     lines.append(f"connections = {candidate.streams}")
     lines.append(f'window = "{candidate.window_bytes}B"')
-    if candidate.pacing_bps is not None:
-        lines.append(f'max_pacing_rate = "{max(8, round(candidate.pacing_bps / candidate.streams))}bit/s"')
+    if candidate.stream_pacing_bps is not None:
+        lines.append(f'max_pacing_rate = "{candidate.stream_pacing_bps}bit/s"')
     return "\n".join(lines) + "\n"
 
 

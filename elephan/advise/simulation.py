@@ -11,12 +11,11 @@ from typing import cast
 from elephan import control_process
 from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
 from elephan.run_spec.defaults import FORMAT, TRANSPORT
+from elephan.run_spec.route import PACKET_OVERHEAD_BYTES
 from elephan.run_spec.types import BackgroundSpec, FlowSpec, LinkSpec, LossSpec, RunSpec, TransportSpec, WorkloadSpec
 
 REFERENCES = ("reno", "cubic")
 """Controls of the flows whose loss of goodput is the harm."""
-PAYLOAD_BYTES = 52
-"""Headers of a segment: IPv4, TCP, time stamps (RFC 7323)."""
 FASTER = 2.5
 """Rate of the links around the bottleneck, in times of its own."""
 QUEUE_PACKETS_MIN = 8
@@ -51,7 +50,7 @@ class Path:
     @property
     def payload_share(self) -> float:
         """Payload of a full packet, of its bytes."""
-        return (self.mtu_bytes - PAYLOAD_BYTES) / self.mtu_bytes
+        return (self.mtu_bytes - PACKET_OVERHEAD_BYTES) / self.mtu_bytes
 
     @property
     def bound_bps(self) -> float:
@@ -94,10 +93,13 @@ def simulate(
     """Run a candidate (None: nobody copies) beside the path's competitors and, if asked, the reference flows."""
     spec = spec_of(path, candidate, horizon, seed, with_references=with_references)
     found = control_process.simulate(json.dumps(spec)).flows
-    rates = [float(cast(float, flow["goodput_bps"])) for flow in found]
+    return outcome_of(path, candidate, [float(cast(float, flow["goodput_bps"])) for flow in found])
+
+
+def outcome_of(path: Path, candidate: Candidate | None, rates: Sequence[float]) -> Outcome:
+    """Return the outcome of a run of `spec_of` from the goodput of each of its flows, bit/s."""
     mine = 0 if candidate is None else candidate.streams
-    first = mine + len(path.competitors)
-    return Outcome(sum(rates[:mine]), tuple(rates[first:]))
+    return Outcome(sum(rates[:mine]), tuple(rates[mine + len(path.competitors) :]))
 
 
 def spec_of(
@@ -246,9 +248,9 @@ def _streams(
     path: Path, candidate: Candidate, ends: tuple[int, int, Sequence[int], Sequence[int]], start_ns: int
 ) -> list[FlowSpec]:
     transport = _transport(path, candidate.control, candidate.window_bytes)
-    if candidate.pacing_bps is not None:
+    if candidate.stream_pacing_bps is not None:
         # Each connection is paced at its part, as crates/copy-net does (SO_MAX_PACING_RATE).
-        transport["max_pacing_bps"] = max(8, round(candidate.pacing_bps / candidate.streams))
+        transport["max_pacing_bps"] = candidate.stream_pacing_bps
     # Connections are opened one after the other: the first tells the next ones nothing, so a little apart.
     return [
         _flow(f"copy-{index}", index, ends, start_ns + index * 1_000_000, transport, _BULK)

@@ -7,6 +7,7 @@ from typing import Any
 
 from elephan.advise.advice import Advice, Band
 from elephan.advise.candidates import text_of
+from elephan.advise.forecast import BOUNDS
 from elephan.units import duration, pluralize, rate, share, size
 
 ROWS = 40
@@ -22,8 +23,7 @@ def lines(advice: Advice, *, with_table: bool = False) -> list[str]:
     found.append(f"time: {duration(expected)} ({duration(shortest)} to {duration(longest)})")
     if advice.not_steady is not None:
         found.append(
-            f"note: the simulated part is too short to tell ({advice.not_steady}): the bounds are what the line lets "
-            "through and the control's response to as many losses as were seen"
+            f"note: the simulated part is too short to tell ({advice.not_steady}): the bounds are {BOUNDS}"
         )
     harms = ", ".join(f"a {name} flow loses {_harm(band)}" for name, band in advice.harm.items())
     found.append(f"harm: {harms}")

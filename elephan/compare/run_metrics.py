@@ -8,9 +8,7 @@ from dataclasses import dataclass, fields
 
 from elephan.record import Record
 from elephan.report.statistics import Estimate, estimate
-
-PACKET_OVERHEAD_BYTES = 52
-"""IP and TCP header with timestamps (RFC 791, 9293, 7323)."""
+from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, passing_bps, round_trip_ns
 
 
 @dataclass(frozen=True)
@@ -187,11 +185,9 @@ def neighbour_of(record: Record, flows: int) -> float | None:
 def path_of(record: Record) -> tuple[float, int, float]:
     """Return the least rate of the first flow's links and policers in bit/s, its packet in bytes, its propagation RTT
     in s."""
-    flow, links = record.spec["flows"][0], record.spec["links"]
-    policers = [policer for hop in flow["route"] if (policer := links[hop].get("policer")) is not None]
-    rate = min(passed["rate_bps"] for passed in (*(links[hop] for hop in flow["route"]), *policers))
-    delay = sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"]))
-    return float(rate), int(flow["transport"]["mtu_bytes"]), delay / 1e9
+    flow = record.spec["flows"][0]
+    rate, rtt_ns = passing_bps(record.spec, flow["route"]), round_trip_ns(record.spec, flow)
+    return float(rate), int(flow["transport"]["mtu_bytes"]), rtt_ns / 1e9
 
 
 def _links(record: Record, *names: str) -> float:

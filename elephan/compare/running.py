@@ -153,9 +153,7 @@ class _Planned:
         self.asked = first.document.run.repetitions if "run.repetitions" in first.parameters else None
         """Repetitions that the scenario asks for."""
         self.neighbour, text = neighbour(base)
-        # A plain control, since the file may sweep its own.
-        plain = [f"flow.{index}.congestion_control={NEIGHBOUR_CC}" for index in range(self.flows)]
-        choices += paced(choices, _job(base, base.text, [*changes, *plain], self.backend).spec)
+        choices += paced(choices, first.to_spec())
         self.count = len(choices)
         self.runs: list[tuple[Choice | None, str, Job]] = []
         """The runs of the first repetition: under what, "alone" or "beside" the neighbour."""

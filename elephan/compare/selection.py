@@ -10,6 +10,7 @@ from typing import Any
 
 from elephan.congestion_control import congestion_controls, find
 from elephan.errors import InputError
+from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, policers_of
 from elephan.scenario.toml import format_value, parse_value
 from elephan.units import rate
 
@@ -41,8 +42,6 @@ PACED_CC = "cubic"
 """The congestion control that is paced below a policer too: the default of Linux, which its drops slow down most."""
 BELOW_POLICER = 0.97
 """Paced rate, of the policer's."""
-HEADER_BYTES = 52
-"""IPv4, TCP and its time stamps."""
 
 
 def paced(choices: Sequence[Choice], spec: Mapping[str, Any]) -> list[Choice]:
@@ -57,11 +56,11 @@ def paced(choices: Sequence[Choice], spec: Mapping[str, Any]) -> list[Choice]:
     if not all(flow["workload"]["kind"] in ("bulk", "copy") for flow in flows):
         return []
     shared = set(flows[0]["route"]).intersection(*(flow["route"] for flow in flows))
-    rates = [policer["rate_bps"] for link in shared if (policer := spec["links"][link].get("policer")) is not None]
+    rates = [policer["rate_bps"] for policer in policers_of(spec, shared)]
     if not rates:
         return []
     mtu = max(flow["transport"]["mtu_bytes"] for flow in flows)
-    each = int(BELOW_POLICER * min(rates) * (mtu - HEADER_BYTES) / mtu / len(flows))
+    each = int(BELOW_POLICER * min(rates) * (mtu - PACKET_OVERHEAD_BYTES) / mtu / len(flows))
     return [replace(base, label=f"{base.label}, paced at {rate(each)}", max_pacing_bps=each)]
 
 

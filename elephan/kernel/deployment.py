@@ -15,6 +15,7 @@ from elephan.congestion_control import CongestionControl, Parameter, find
 from elephan.kernel import namespaces
 from elephan.kernel.names import kernel_name
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
+from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, passing_bps, policers_of, round_trip_ns
 from elephan.scenario.flow import WINDOW_MAX
 
 SYSCTL_FILE = "/etc/sysctl.d/90-elephan.conf"
@@ -30,8 +31,6 @@ WRITE = (4096, 16_384, 4_194_304)
 CORE = 4_194_304
 """net.core.rmem_max and wmem_max of Linux 6.18."""
 SYSCTLS = Path("/proc/sys/net")
-HEADER_BYTES = 52
-"""IPv4, TCP and its time stamps."""
 POLICED_WINDOW = 2
 """Window before a policer, in bandwidth-delay products of its rate."""
 
@@ -185,17 +184,14 @@ class Needs:
 
 def needs_of(spec: Mapping[str, Any]) -> Needs:
     """Return the window that a specification's first flow needs on its path: of what passes, by a policer too."""
-    flow, links = spec["flows"][0], spec["links"]
-    rtt_ns = sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"]))
-    rate_bps = min(links[hop]["rate_bps"] for hop in flow["route"])
+    flow = spec["flows"][0]
+    rtt_ns = round_trip_ns(spec, flow)
     window_bytes = min(flow["transport"]["window_bytes"], WINDOW_MAX)
-    policers = [policer for hop in flow["route"] if (policer := links[hop].get("policer")) is not None]
-    for policer in policers:
-        rate_bps = min(rate_bps, policer["rate_bps"])
+    for policer in policers_of(spec, flow["route"]):
         # Behind a policer there is no queue of its rate: a window of twice what it lets through grows as far as it may.
         passes = POLICED_WINDOW * policer["rate_bps"] * rtt_ns // 8_000_000_000 + policer["burst_bytes"]
         window_bytes = min(window_bytes, max(passes, 2 * flow["transport"]["mtu_bytes"]))
-    return Needs(rate_bps, rtt_ns, window_bytes, flow["transport"]["mtu_bytes"])
+    return Needs(passing_bps(spec, flow["route"]), rtt_ns, window_bytes, flow["transport"]["mtu_bytes"])
 
 
 def pacing_lines(spec: Mapping[str, Any]) -> list[str]:
@@ -205,7 +201,7 @@ def pacing_lines(spec: Mapping[str, Any]) -> list[str]:
         return []
     # tc(8) takes bits per second; fq counts packets with their headers, and the specification payload.
     mtu = spec["flows"][0]["transport"]["mtu_bytes"]
-    packets_bps = most_bps * mtu // (mtu - HEADER_BYTES)
+    packets_bps = most_bps * mtu // (mtu - PACKET_OVERHEAD_BYTES)
     return [
         f"# Each connection paced at {units.rate(most_bps)} of payload: by the program (SO_MAX_PACING_RATE, elephan "
         "copy --rate), or for all of an interface's:",

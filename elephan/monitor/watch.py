@@ -293,11 +293,12 @@ class PathWatch:
         """Take a path test's outcome; return changes."""
         found = []
         for one in outcome["estimates"]:
-            if one["quantity"] in (*OF_BINS, *OF_PACKETS) and self.spec.stamp() is not None:
+            is_of_samples = one["quantity"] in (*OF_BINS, *OF_PACKETS)
+            if is_of_samples and self.spec.stamp() is not None:
                 # The on-going test's are of more packets.
                 continue
             self.latest[one["quantity"]] = one["value"]
-            if one["quantity"] not in (*OF_BINS, *OF_PACKETS):
+            if not is_of_samples:
                 found += self._feed(one["quantity"], at_s, one["value"])
         return found
 

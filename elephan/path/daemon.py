@@ -23,7 +23,7 @@ from typing import Any
 from elephan import run_lock
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.path import congestion, live, testbed
-from elephan.path.session import ends_of, open_path, spec_of_scenario
+from elephan.path.session import ends_of, open_path, spec_of
 from elephan.scenario import load
 from elephan.signals import termination_requested
 
@@ -171,7 +171,7 @@ def down(run: str) -> str:
 def _keep(file: Path, overrides: Sequence[str]) -> None:
     """Be the process that holds the path."""
     scenario = load(file, overrides)
-    spec, remark = spec_of_scenario(scenario)
+    spec, remark = spec_of(scenario)
     with (
         termination_requested() as wait_for_termination,
         open_path(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,

@@ -19,7 +19,7 @@ from elephan.command_socket import Control, Reply, ask
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.path import changes, testbed
 from elephan.path.netem import Netem
-from elephan.path.session import Opened, spec_of_scenario
+from elephan.path.session import Opened, spec_of
 from elephan.run_spec.types import RunSpec
 from elephan.scenario import Scenario
 
@@ -52,7 +52,7 @@ class Live:
         before = self._scenario
         # The text as it was at the beginning: an edit of the file since then is none of this path.
         scenario = Scenario(before.file, before.text, [*before.overrides, *values])
-        wanted, _ = spec_of_scenario(scenario)
+        wanted, _ = spec_of(scenario)
         self._present.follow_events(self._path.event_times())
         change = self._present.change_to(wanted, values, states)
         after = copy.deepcopy(self._present)

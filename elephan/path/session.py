@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elephan.core import native
@@ -14,7 +13,7 @@ from elephan.path.changes import Change
 from elephan.path.testbed import ADDRESSES, Host, Site, routers
 from elephan.record import canonical_json
 from elephan.run_spec.types import RunSpec
-from elephan.scenario import Scenario, load
+from elephan.scenario import Scenario
 
 if TYPE_CHECKING:
     from elephan._native import Emulator
@@ -98,16 +97,11 @@ def _emulated(hosts: Sequence[Host], about: Mapping[str, Any]) -> Iterator[Opene
         place.remove()
 
 
-def spec_of(file: Path, overrides: Sequence[str]) -> tuple[RunSpec, str]:
+def spec_of(scenario: Scenario) -> tuple[RunSpec, str]:
     """Return the specification of the path that a scenario describes, and a line about what of a sweep is left out.
 
     Raises `InputError` when there are several paths.
     """
-    return spec_of_scenario(load(file, overrides))
-
-
-def spec_of_scenario(scenario: Scenario) -> tuple[RunSpec, str]:
-    """Do the same for a scenario that is loaded."""
     file = scenario.file
     specs = [point.to_spec() for point in scenario.points_looked_at()]
     spec = specs[0]

@@ -16,7 +16,7 @@ from types import FrameType
 
 from elephan.errors import InputError
 from elephan.path import congestion, live, report, testbed
-from elephan.path.session import ends_of, open_path, spec_of_scenario
+from elephan.path.session import ends_of, open_path, spec_of
 from elephan.scenario import load
 from elephan.signals import END_SIGNALS
 
@@ -34,7 +34,7 @@ def run(
     if problem is not None:
         raise InputError(f"elephan path {problem}")
     scenario = load(file, overrides)
-    spec, remark = spec_of_scenario(scenario)
+    spec, remark = spec_of(scenario)
     words = list(command) or [os.environ.get("SHELL", "/bin/sh")]
     if shutil.which(words[0]) is None:
         raise InputError(f"{words[0]}: no program of this name can be run here")

@@ -9,6 +9,7 @@ from typing import Any
 
 from elephan import units
 from elephan.record import Record
+from elephan.run_spec.route import round_trip_ns
 
 SHORT_ROUND_TRIPS = 10
 """Round trips below which a run is mostly slow start: ten double the initial window of 10 segments to 10,240."""
@@ -109,7 +110,7 @@ def entries(record: Record) -> Iterator[Entry]:
         specs = [record.spec["flows"][index] for index in indices]
         first = specs[0]
         name = re.sub(r"\.\d+$", "", first["name"]) if len(specs) > 1 else first["name"]
-        rtt_ns = sum(links[index]["delay_ns"] for index in (*first["route"], *first["return_route"]))
+        rtt_ns = round_trip_ns(record.spec, first)
         slowest = min((links[index] for index in first["route"]), key=lambda link: int(link["rate_bps"]))
         framing: Mapping[str, Any] = slowest.get("framing") or {}
         added = int(framing.get("header_bytes", 0)) + int(framing.get("gap_bytes", 0))

@@ -12,7 +12,7 @@ from elephan.advise.candidate import Candidate
 from elephan.advise.candidates import ordinary, text_of
 from elephan.advise.harm import ORDINARY, Limit, excess_of, harm_of
 from elephan.advise.plan import plan_of
-from elephan.advise.simulation import Horizon, spec_of
+from elephan.advise.simulation import Horizon, outcome_of, spec_of
 from elephan.api import job_of
 from elephan.errors import RunError
 from evaluation.advice.cells import Cell, facts_of
@@ -72,8 +72,8 @@ def _run(
     record, _ = backends.run(job_of(spec, "advice", "kernel"))  # type: ignore[arg-type]
     rates = [float(flow["goodput_bps"] or 0.0) for flow in record.flows]
     notes += [note for note in record.notes if note not in notes]
-    mine = 0 if one is None else one.streams
-    return sum(rates[:mine]), tuple(rates[mine + len(cell.path.competitors) :])
+    found = outcome_of(cell.path, one, rates)
+    return found.copy_bps, found.references_bps
 
 
 def summary(found: Sequence[dict[str, Any]]) -> str:

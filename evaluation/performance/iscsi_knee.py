@@ -18,6 +18,7 @@ from typing import Any
 from elephan.errors import RunError
 from elephan.path import congestion
 from elephan.path.session import Opened, ends_of, open_path, spec_of
+from elephan.scenario import load
 from elephan.units import pluralize
 from evaluation.markdown import fill, table
 from evaluation.parts import write_parts
@@ -47,7 +48,7 @@ POINTS = ("--depth", listed(DEPTHS), "--connections", listed(CONNECTIONS))
 
 def measure() -> tuple[Mapping[str, Any], list[str]]:
     """Return the load's result and the emulator's faults. Raises `RunError`."""
-    spec, _ = spec_of(SCENARIO, [])
+    spec, _ = spec_of(load(SCENARIO))
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as place,
         open_path(ends_of(spec), spec, {"what": "bench", "of": SCENARIO.name}) as path,

@@ -29,6 +29,7 @@ from elephan.kernel.socket_buffers import buffer_for
 from elephan.papers.catalogue import folder
 from elephan.path.session import Opened, ends_of, open_path, spec_of
 from elephan.path.testbed import ADDRESSES
+from elephan.scenario import load
 from evaluation.performance.iscsi import NAME, end
 
 FILE_BYTES = 256 << 20
@@ -118,7 +119,7 @@ def measure(point: Point) -> dict[str, Any]:
 
     Raises `ElephanError`.
     """
-    spec, _ = spec_of(
+    scenario = load(
         folder() / "iscsi" / "fig6.toml",
         [
             'sweep.flow.congestion_control=["reno"]',
@@ -126,6 +127,7 @@ def measure(point: Point) -> dict[str, Any]:
             f'path.queue="{point.queue} packets"',
         ],
     )
+    spec, _ = spec_of(scenario)
     sysctls, route = point.limits()
     hosts = [replace(host, sysctls={**host.sysctls, **sysctls}, route=route) for host in ends_of(spec)]
     with (

@@ -21,6 +21,7 @@ from elephan.hosts.boot import INSTALLED
 from elephan.kernel.maps import loaded
 from elephan.path import testbed
 from elephan.path.session import Opened, ends_of, open_path, spec_of
+from elephan.scenario import load
 
 PATIENCE_S = 20.0
 USER = "tester"
@@ -178,7 +179,7 @@ def hosts(
     """Make the hosts on an emulated path with these lines of `[path]`; with `data` their sshd listen on it, too."""
     scenario = folder / "path.toml"
     scenario.write_text(SCENARIO.format(path=path) + flow)
-    spec, _ = spec_of(scenario, [])
+    spec, _ = spec_of(load(scenario))
     # The user without rights has a home there.
     folder.chmod(0o755)
     made: list[End] = []

@@ -142,7 +142,7 @@ def test_offloads_of_a_host_are_refused_with_the_node_and_its_key(file: Path) ->
     with pytest.raises(InputError, match=said):
         layout_of(jobs_of(load(file), backend="kernel")[0].spec, NEW)
     with pytest.raises(InputError, match=f"{file.name}: {said}"):
-        path_of(file, [])
+        path_of(load(file))
 
 
 def test_recovery_by_sack_alone_is_there_where_the_kernel_still_has_it(file: Path) -> None:

@@ -226,4 +226,4 @@ def test_where_the_kernel_has_none_that_is_said(spec: Spec, tmp_path: Path, monk
     with pytest.raises(
         InputError, match=r'^/.*/netem.toml: path.emulator = "netem": needs netem, .*; "elephan" needs none$'
     ):
-        spec_of(tmp_path / "netem.toml", [])
+        spec_of(load(tmp_path / "netem.toml"))

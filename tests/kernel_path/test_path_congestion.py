@@ -158,9 +158,10 @@ def test_where_nothing_may_be_loaded_a_line_says_what_is_there_instead(
     file: Path, monkeypatch: pytest.MonkeyPatch, cc: str, says: str
 ) -> None:
     from elephan.path.session import ends_of, spec_of
+    from elephan.scenario import load
 
     monkeypatch.setattr(verify, "lacks", lambda: "needs root")
-    spec, remark = spec_of(file, [f"flow.congestion_control={cc}"])
+    spec, remark = spec_of(load(file, [f"flow.congestion_control={cc}"]))
     place = testbed.Site(ends_of(spec))
     try:
         place.make()

@@ -13,6 +13,7 @@ import pytest
 
 from elephan.path import daemon, testbed
 from elephan.path.session import spec_of
+from elephan.scenario import load
 
 PROBLEM = testbed.missing()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
@@ -113,7 +114,7 @@ def test_a_path_with_access_links_has_two_routers(scenario: Path) -> None:
     short = '[run]\nduration = "60s"\n[path]\nbandwidth = "100Mbit/s"\nrtt = "2ms"\naccess = "{}"\n[[flow]]\n'
     for access, routers in (("none", ()), ("4x", (("left", "198.19.0.1"), ("right", "198.19.0.2")))):
         scenario.write_text(short.format(access) + 'congestion_control = "reno"\n', encoding="utf-8")
-        assert testbed.routers_between(spec_of(scenario, [])[0]) == list(routers)
+        assert testbed.routers_between(spec_of(load(scenario))[0]) == list(routers)
     path = daemon.up(scenario)
     try:
         assert path.routers == routers

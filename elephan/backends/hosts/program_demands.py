@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from elephan import units
 from elephan.backends.hosts.layout import EMULATED
-from elephan.backends.kernel.mapping import socket_of
+from elephan.backends.kernel.mapping import pacing_problem, socket_of
 from elephan.errors import InputError
 from elephan.hosts.facts import Facts
 from elephan.kernel.deployment import READ, SEND_PER_WINDOW, WRITE
@@ -36,12 +36,8 @@ def sysctls_of(
         if flow["workload"]["kind"] != "program":
             continue
         transport = flow["transport"]
-        if transport["pacing"] or "max_pacing_bps" in transport:
-            key = "pacing = true" if transport["pacing"] else "max_pacing_rate"
-            raise InputError(
-                f"flow {flow['name']}: {key}: only an option of the socket does it, and a program's sockets "
-                "are its own: leave it out, or take --rate-limit"
-            )
+        if (problem := pacing_problem(transport)) is not None:
+            raise InputError(f"flow {flow['name']}: {problem}: leave it out, or take --rate-limit")
         asked = [
             (sender, "tcp_congestion_control", _control(flow, name, sender)),
             (sender, "tcp_wmem", _send(transport, sender, notes)),

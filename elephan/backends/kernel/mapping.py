@@ -107,9 +107,9 @@ def program_settings_of(transport: TransportSpec, machine: Machine) -> Settings:
     if transport.get("udt") is not None:
         # No key of TCP concerns it; its window is an option of its own (elephan/backends/programs/udp.py).
         return Settings(transport["mtu_bytes"], (), "", None, None)
-    if transport["pacing"] or "max_pacing_bps" in transport:
-        key = "pacing = true" if transport["pacing"] else "max_pacing_rate"
-        raise Refused(f"{key}: only an option of the socket does it, and a program's sockets are its own")
+    problem = pacing_problem(transport)
+    if problem is not None:
+        raise Refused(problem)
     settings, own = settings_of(transport, machine), socket_of(transport)
     sysctls = dict(settings.sysctls)
     if own["receive_buffer_bytes"] is not None:
@@ -122,6 +122,14 @@ def program_settings_of(transport: TransportSpec, machine: Machine) -> Settings:
         sysctls["tcp_rto_max_ms"] = str(own["rto_max_ms"])
     route = f"{settings.route} window {transport['window_bytes']}"
     return replace(settings, sysctls=tuple(sysctls.items()), route=route)
+
+
+def pacing_problem(transport: TransportSpec) -> str | None:
+    """Return the reason why a program's sockets are not paced as a transport says; None: it says nothing of it."""
+    if not transport["pacing"] and "max_pacing_bps" not in transport:
+        return None
+    key = "pacing = true" if transport["pacing"] else "max_pacing_rate"
+    return f"{key}: only an option of the socket does it, and a program's sockets are its own"
 
 
 def waiting(settings: Settings) -> Settings:
