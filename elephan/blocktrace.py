@@ -41,12 +41,15 @@ class BlockTrace(TypedDict):
     """Requests by device."""
 
 
-def read(path: Path, form: str = AUTO) -> BlockTrace:
-    """Read a trace once, in constant memory. Raises `InputError` with file, line or byte, and what would be right."""
+def read(path: Path, form: str = AUTO, columns: str | None = None) -> BlockTrace:
+    """Read a trace once, in constant memory; `columns` names the fields of format "columns".
+
+    Raises `InputError` with file, line or byte, and what would be right.
+    """
     if path.is_dir():
         raise InputError(f"{path}: is a folder; a trace is a file")
     try:
-        return native.check_trace(str(path), form)
+        return native.check_trace(str(path), form, columns)
     except ValueError as error:
         raise InputError(str(error)) from None
 

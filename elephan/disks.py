@@ -41,6 +41,7 @@ def replay(
     disk: str,
     *,
     form: str = AUTO,
+    columns: str | None = None,
     scheduler: str | None = None,
     closed: int | None = None,
     device: int | None = None,
@@ -54,7 +55,11 @@ def replay(
     _file(trace)
     time_scale_e6 = max(1, round(time_scale * 10**6))
     try:
-        return dict(native.disk_replay(str(trace), form, disk, scheduler, closed, device, out_of_range, time_scale_e6))
+        return dict(
+            native.disk_replay(
+                str(trace), form, columns, disk, scheduler, closed, device, out_of_range, time_scale_e6
+            )
+        )
     except ValueError as error:
         raise InputError(str(error)) from None
 

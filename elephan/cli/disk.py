@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from elephan.cli.console import console, emit
-from elephan.cli.trace import TraceFormat
+from elephan.cli.trace import TraceColumns, TraceFormat
 from elephan.errors import InputError
 from elephan.units import NOTHING, count, digits, duration, pluralize, rate, share, size
 
@@ -91,6 +91,7 @@ def replay(
     trace: TraceFile,
     disk: DiskOption = "cheetah-9lp",
     form: TraceFormat = "auto",
+    columns: TraceColumns = None,
     scheduler: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="fcfs, sstf, look, c-look, sptf. Default: the disk's.", show_default=False),
@@ -120,6 +121,7 @@ def replay(
         trace,
         disk,
         form=form,
+        columns=columns,
         scheduler=scheduler,
         closed=closed,
         device=device,

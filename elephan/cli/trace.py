@@ -22,7 +22,18 @@ TraceFormat = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="blkparse, disksim, disksim-validate, fio, hp-srt, mqsim, msr or spc. Default: told by the file.",
+        help="alibaba, blkparse, disksim, disksim-validate, fio, fiu, hp-srt, mqsim, msr, spc, systor or tencent. "
+        "Default: by the file's content.",
+        show_default=False,
+    ),
+]
+TraceColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="LIST",
+        help="Instead of a format: the fields of a line, such as time:us,device,op,offset:B,size:B; - skips one "
+        "(docs/reference/traces.md).",
         show_default=False,
     ),
 ]
@@ -36,12 +47,13 @@ def register(root: typer.Typer) -> None:
 def trace(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A block trace.", show_default=False)],
     form: TraceFormat = "auto",
+    columns: TraceColumns = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object, and nothing else.")] = False,
 ) -> None:
     """Print what is in a block trace: format, requests, reads and writes, data, duration, sequentiality."""
     from elephan.blocktrace import read
 
-    found = read(file, form)
+    found = read(file, form, columns)
     if as_json:
         emit(json.dumps({"path": str(file), **found}, indent=2))
         return

@@ -493,7 +493,20 @@ class PostmarkSourceSpec(TypedDict):
 
 
 TraceFormatSpec: TypeAlias = Literal[
-    "auto", "blkparse", "disksim", "disksim-validate", "fio", "hp-srt", "mqsim", "msr", "spc"
+    "auto",
+    "alibaba",
+    "blkparse",
+    "columns",
+    "disksim",
+    "disksim-validate",
+    "fio",
+    "fiu",
+    "hp-srt",
+    "mqsim",
+    "msr",
+    "spc",
+    "systor",
+    "tencent",
 ]
 """Format of a trace; see `storage::Format`."""
 
@@ -501,6 +514,8 @@ TraceFormatSpec: TypeAlias = Literal[
 class TraceSpec(TypedDict):
     """A trace and its replay."""
 
+    columns: NotRequired[str]
+    """With format "columns": the meaning of each field (docs/reference/traces.md)."""
     format: TraceFormatSpec
     """Format of the file."""
     header_bytes: int

@@ -59,7 +59,9 @@ class TraceSource(Table):
     trace: str = setting(examples=["traces/tpcc-small.trace"])
     """Trace file."""
     format: TraceFormatSpec = setting("auto", examples=["msr"])
-    """Its form (docs/reference/traces.md)."""
+    """Its format (docs/reference/traces.md)."""
+    columns: str | None = setting(None, examples=["time:us,device,op,offset:B,size:B"])
+    """Instead of `format`: the fields of a line (docs/reference/traces.md)."""
     pace: Literal["timed", "closed"] = setting("timed", examples=["closed"])
     """As recorded, if the queue has room; or as fast as it lets."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])

@@ -61,7 +61,9 @@ class Replicate(Table):
     trace: str | None = setting(None, examples=["traces/tpcc-small.trace"])
     """Trace file. Either `trace` or `rate`."""
     format: TraceFormatSpec = setting("auto", examples=["msr"])
-    """With `trace`: its form (docs/reference/traces.md)."""
+    """With `trace`: its format (docs/reference/traces.md)."""
+    columns: str | None = setting(None, examples=["time:us,device,op,offset:B,size:B"])
+    """With `trace`, instead of `format`: the fields of a line (docs/reference/traces.md)."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
     """With `trace`: factor on all times; 2 is half as fast."""
     loop: bool = setting(False, examples=[True])
@@ -81,7 +83,7 @@ class Replicate(Table):
             raise wrong('trace (a file), or rate (such as "180MB/s")')
         if self.trace is not None and self.rate is not None:
             raise wrong("absent, because trace says when writes come; time_scale changes their rate", "rate")
-        own = ("size", "arrivals") if self.trace is not None else ("format", "time_scale", "loop")
+        own = ("size", "arrivals") if self.trace is not None else ("format", "columns", "time_scale", "loop")
         for key in own:
             if key in self.model_fields_set:
                 raise wrong(f"absent: it goes with {'rate' if self.trace is not None else 'trace'}", key)

@@ -15,12 +15,15 @@ from elephan.scenario import load
 ROOT = Path(__file__).resolve().parents[2]
 
 WRITES = {
+    "alibaba": "0,R,4096,4096,7\n0,W,8192,4096,500007\n",
     "blkparse": "8,0 1 1 0.000000001 9 Q R 8 + 8 [a]\n8,0 1 2 0.5 9 Q W 16 + 8 [a]\n8,0 1 3 0.5 9 D W 16 + 8 [a]\n",
     "disksim": "0.0 0 8 8 1\n500.0 0 16 8 0\n",
     "disksim-validate": "R Hit 8 8 1000.0 499000.0\nW Hit 16 8 1000.0 1.0\n",
     "fio": "fio version 3 iolog\n0 f add\n0 f read 4096 4096\n500000 f write 8192 4096\n",
+    "fiu": "7 1 p 8 8 R 8 0 aa\n500000007 1 p 16 8 W 8 0 bb\n",
     "mqsim": "0 0 8 8 1\n500000000 0 16 8 0\n",
     "msr": "128166372000000000,h,0,Read,4096,4096,7\n128166372005000000,h,0,Write,8192,4096,9\n",
+    "systor": "10.0,0.1,R,0,4096,4096\n10.5,,W,0,8192,4096\n",
     "spc": "0,8,4096,R,0.0\n0,16,4096,W,0.5\n",
 }
 
@@ -52,14 +55,15 @@ def test_a_name_overrides_what_the_content_tells(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text(WRITES["mqsim"])
     assert read(path, "disksim")["span_ns"] == 500_000_000 * 1_000_000
-    with pytest.raises(InputError, match=r'trace format "srt" is unknown: use one of blkparse, .*hp-srt'):
+    with pytest.raises(InputError, match=r'trace format "srt" is unknown: use one of alibaba, blkparse, .*hp-srt'):
         read(path, "srt")
     with pytest.raises(InputError, match=r"x, line 1: .*seven fields"):
         read(path, "msr")
 
 
 def test_the_formats_are_those_of_the_core() -> None:
-    assert set(formats()) == {*WRITES, "hp-srt"}
+    # Tencent's times are whole seconds.
+    assert set(formats()) == {*WRITES, "tencent", "hp-srt"}
 
 
 def test_the_command_prints_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ use crate::fcp_counters::FcpCounters;
 use crate::storage_config::trace_format;
 use crate::validate::ValidRun;
 use crate::workload::{FileCopy, Generator, RandomWrites, Share, Source, Stripe, Workload};
-use spec::{DistributionSpec, FlowSpec, ProgramSpec, TraceSpec, WorkloadSpec, WritesSpec};
+use spec::{DistributionSpec, FlowSpec, ProgramSpec, TraceContent, TraceSpec, WorkloadSpec, WritesSpec};
 use std::collections::BTreeMap;
 use storage::{Replay, TraceError, Writes};
 use units::{Rate, Size, Time};
@@ -124,7 +124,7 @@ struct Messages {
     /// Of the run.
     seed: u64,
     /// By path.
-    traces: BTreeMap<String, Writes>,
+    traces: BTreeMap<TraceContent, Writes>,
 }
 
 impl Messages {
@@ -145,13 +145,13 @@ impl Messages {
     }
 
     fn read(&mut self, spec: &TraceSpec) -> Result<Writes, RunError> {
-        if let Some(trace) = self.traces.get(&spec.path) {
+        if let Some(trace) = self.traces.get(&spec.content()) {
             return Ok(trace.clone());
         }
         let wrong = |e: TraceError| RunError::Trace(e.to_string());
-        let trace =
-            Writes::read(storage::stream(&spec.path, trace_format(spec.format)).map_err(wrong)?).map_err(wrong)?;
-        self.traces.insert(spec.path.clone(), trace.clone());
+        let format = trace_format(spec).map_err(wrong)?;
+        let trace = Writes::read(storage::stream(&spec.path, format).map_err(wrong)?).map_err(wrong)?;
+        self.traces.insert(spec.content(), trace.clone());
         Ok(trace)
     }
 }

@@ -148,13 +148,14 @@ impl<M: TransportMaker> Builder<'_, M> {
     }
 }
 
-/// Returns the format and a summary of a trace. Holds one request at a time.
+/// Returns the format and a summary of a trace whose format is called `format` ("auto": by its content), with the
+/// columns that go with format "columns". Holds one request at a time.
 ///
 /// # Errors
 /// [`RunError::Trace`] names file, place and what would be right.
-pub fn check_trace(path: &str, format: &str) -> Result<(Format, Summary), RunError> {
+pub fn check_trace(path: &str, format: &str, columns: Option<&str>) -> Result<(Format, Summary), RunError> {
     let wrong = |e: storage::TraceError| RunError::Trace(e.to_string());
-    let reader = storage::stream(path, Format::asked(format).map_err(wrong)?).map_err(wrong)?;
+    let reader = storage::stream(path, Format::from_name(format, columns).map_err(wrong)?).map_err(wrong)?;
     let (format, mut summary) = (reader.format(), Summary::default());
     for request in reader {
         summary.add(&request.map_err(wrong)?);

@@ -46,7 +46,6 @@ pub struct Capture {
     /// Packets of such events.
     notes: Notes,
     error: Option<io::Error>,
-    captured: u64,
     skipped: u64,
 }
 
@@ -105,7 +104,6 @@ impl Capture {
             cause: None,
             notes: Notes::default(),
             error: None,
-            captured: 0,
             skipped: 0,
         })
     }
@@ -139,7 +137,6 @@ impl Capture {
         for (note, bytes) in self.notes.take().iter() {
             if self.has_room() {
                 self.left -= 1;
-                self.captured += 1;
                 self.write(note.at, note.medium, bytes, note.length);
             }
         }
@@ -179,7 +176,6 @@ impl Capture {
             return self.notes.push((now.0, cause), medium, parts, length);
         }
         self.left -= 1;
-        self.captured += 1;
         match parts {
             [bytes, []] => self.write(now.0, medium, bytes, length),
             [head, rest] => {
@@ -237,16 +233,28 @@ impl Capture {
         self.error.is_some()
     }
 
-    /// Writes the buffered packets. Returns (packets captured, packets beyond the limit).
-    pub fn finish(mut self) -> Result<(u64, u64), RunError> {
+    /// Writes the buffered packets.
+    ///
+    /// # Errors
+    /// [`RunError::Capture`]: the file cannot be written.
+    pub fn finish(mut self) -> Result<Captured, RunError> {
         self.write_noted();
-        let Capture { path, mut beside, writer, error, captured, skipped, .. } = self;
+        let Capture { path, mut beside, writer, error, skipped, fibre_channel, .. } = self;
         let written = match error {
             Some(error) => Err(error),
             None => writer.finish().and_then(|_| beside.name(&path)),
         };
-        written.map(|()| (captured, skipped)).map_err(|source| RunError::Capture { path, source })
+        let counts = Captured { skipped, has_fibre_channel: fibre_channel.is_some() };
+        written.map(|()| counts).map_err(|source| RunError::Capture { path, source })
     }
+}
+
+/// Contents of a finished capture.
+pub struct Captured {
+    /// Packets beyond the limit.
+    pub skipped: u64,
+    /// The file has a second interface, of Fibre Channel frames.
+    pub has_fibre_channel: bool,
 }
 
 /// The addresses of connection `number`, at the port of its protocol where its bytes are captured.

@@ -84,8 +84,14 @@ pub fn measure<M: TransportMaker, N: Node<M::Transport>>(
         notes.push("the capture has no packets of flows over UDT".to_owned());
     }
     notes.extend(world.environment.missed_events());
-    if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
-        notes.push(format!("the capture is full: {skipped} later packets are not in it"));
+    if let Some(captured) = captured {
+        if captured.skipped > 0 {
+            notes.push(format!("the capture is full: {} later packets are not in it", captured.skipped));
+        }
+        if captured.has_fibre_channel {
+            // libpcap refuses a second link type (sf-pcapng.c).
+            notes.push("the capture has two link types: Wireshark and tshark read it, tcpdump does not".to_owned());
+        }
     }
     // Background sources go on while the rest drains, and are counted with it.
     network.background = world.environment.background_counters();

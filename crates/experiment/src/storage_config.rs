@@ -1,22 +1,36 @@
 //! A trace's format and a disk's scheduler in the storage crate's form.
 
-use spec::{SchedulerSpec, TraceFormatSpec};
+use spec::{SchedulerSpec, TraceFormatSpec, TraceSpec};
 use storage::disk::Scheduler;
-use storage::Format;
+use storage::{Format, TraceError};
 
-/// The format that `spec` asks for; None: told by the content.
-pub fn trace_format(spec: TraceFormatSpec) -> Option<Format> {
-    Some(match spec {
-        TraceFormatSpec::Auto => return None,
+/// The format of a trace; None: by its content.
+///
+/// # Errors
+/// [`TraceError::Columns`] if its columns are missing or wrong.
+pub fn trace_format(spec: &TraceSpec) -> Result<Option<Format>, TraceError> {
+    Format::from_name(format_name(spec.format), spec.columns.as_deref())
+}
+
+/// The name of the format that `spec` asks for.
+fn format_name(spec: TraceFormatSpec) -> &'static str {
+    let format = match spec {
+        TraceFormatSpec::Auto => return "auto",
+        TraceFormatSpec::Columns => return "columns",
+        TraceFormatSpec::Alibaba => Format::Alibaba,
         TraceFormatSpec::Blkparse => Format::Blkparse,
         TraceFormatSpec::Disksim => Format::Disksim,
         TraceFormatSpec::DisksimValidate => Format::DisksimValidate,
         TraceFormatSpec::Fio => Format::Fio,
+        TraceFormatSpec::Fiu => Format::Fiu,
         TraceFormatSpec::HpSrt => Format::HpSrt,
         TraceFormatSpec::Mqsim => Format::Mqsim,
         TraceFormatSpec::Msr => Format::Msr,
         TraceFormatSpec::Spc => Format::Spc,
-    })
+        TraceFormatSpec::Systor => Format::Systor,
+        TraceFormatSpec::Tencent => Format::Tencent,
+    };
+    format.name()
 }
 
 /// The scheduler that `spec` names.
@@ -40,10 +54,9 @@ mod tests {
 
     #[test]
     fn a_specification_can_name_every_format_and_every_scheduler() {
-        for format in Format::ALL {
-            assert_eq!(trace_format(named(format.name())), Some(format));
+        for name in Format::ALL.map(Format::name).into_iter().chain(["auto", "columns"]) {
+            assert_eq!(format_name(named(name)), name);
         }
-        assert_eq!(trace_format(named("auto")), None);
         for known in Scheduler::ALL {
             assert_eq!(scheduler(named(known.name())), known);
         }

@@ -63,12 +63,13 @@ fn disk_describe<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict
 
 /// Plays a trace to a disk; see `storage::disk::replay`. ValueError says what is wrong.
 #[pyfunction]
-#[pyo3(signature = (trace, format, disk_text, scheduler, closed, device, out_of_range, time_scale_e6))]
+#[pyo3(signature = (trace, format, columns, disk_text, scheduler, closed, device, out_of_range, time_scale_e6))]
 #[allow(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
 fn disk_replay<'py>(
     py: Python<'py>,
     trace: &str,
     format: &str,
+    columns: Option<&str>,
     disk_text: &str,
     scheduler: Option<&str>,
     closed: Option<usize>,
@@ -85,7 +86,8 @@ fn disk_replay<'py>(
     };
     let plan = ReplayPlan { scheduler, closed, device, out_of_range, time_scale_e6 };
     let report = py.detach(|| {
-        let reader = storage::stream(trace, Format::asked(format).map_err(error::value)?).map_err(error::value)?;
+        let format = Format::from_name(format, columns).map_err(error::value)?;
+        let reader = storage::stream(trace, format).map_err(error::value)?;
         disk::replay(reader, &target, &plan).map_err(error::replay)
     })?;
     let dict = PyDict::new(py);

@@ -82,11 +82,12 @@ fn simulate(
     convert(py, outcome)
 }
 
-/// Reads the trace at `path` and returns its summary, by name (`format` "auto": found by its content). ValueError names
-/// file and place.
+/// Reads the trace at `path` and returns its summary, by name (`format` "auto": by its content; `columns`: the fields
+/// of format "columns"). ValueError names file and place.
 #[pyfunction]
-fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound<'py, PyDict>> {
-    let found = py.detach(|| experiment::check_trace(path, format));
+#[pyo3(signature = (path, format, columns=None))]
+fn check_trace<'py>(py: Python<'py>, path: &str, format: &str, columns: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+    let found = py.detach(|| experiment::check_trace(path, format, columns));
     let (format, summary) = found.map_err(error::value)?;
     let dict = PyDict::new(py);
     dict.set_item("format", format.name())?;
@@ -105,6 +106,12 @@ fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound
     dict.set_item("response_ns", summary.response_ns)?;
     dict.set_item("devices", summary.devices)?;
     Ok(dict)
+}
+
+/// Checks the columns of a delimited trace. ValueError: what is wrong with them.
+#[pyfunction]
+fn check_trace_columns(columns: &str) -> PyResult<()> {
+    experiment::TraceFormat::from_name("columns", Some(columns)).map(|_| ()).map_err(error::value)
 }
 
 /// The names of all trace formats.
@@ -239,5 +246,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace_formats, module)?)?;
+    module.add_function(wrap_pyfunction!(check_trace_columns, module)?)?;
     module.add_function(wrap_pyfunction!(check_trace, module)?)
 }

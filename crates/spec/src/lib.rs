@@ -47,7 +47,7 @@ pub use program::{MediumSpec, ProgramName, ProgramSpec};
 pub use run::{EmulatorSpec, RunSpec, FORMAT};
 pub use schema::schema;
 pub use short_flows::{ShortFlowsSpec, SizesSpec};
-pub use trace::{TraceFormatSpec, TraceSpec};
+pub use trace::{TraceContent, TraceFormatSpec, TraceSpec};
 pub use transport::{
     CountSpec, LostRetransmissionsSpec, RecoverySpec, SendOverheadSpec, TransportSpec, UdtSpec, UdtVersionSpec,
 };

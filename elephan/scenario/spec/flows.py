@@ -30,7 +30,7 @@ from elephan.scenario.spec.gateways import pairs_spec
 from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.lines import loss_spec
 from elephan.scenario.spec.network import Network
-from elephan.scenario.spec.trace import check_trace
+from elephan.scenario.spec.trace import trace_spec
 from elephan.scenario.workload import Bulk, ConstantRate, Replicate, ShortFlows
 from elephan.scenario.writes import arrivals_spec, sizes_spec
 
@@ -323,17 +323,10 @@ def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bp
             }
         case Replicate():
             assert workload.trace is not None
-            where = ("flow", group, "workload", "trace")
-            path, form = check_trace(base / workload.trace, workload.format, workload.loop, where)
+            where = ("flow", group, "workload")
             return {
                 "kind": "replicate",
-                "trace": {
-                    "path": str(path),
-                    "format": form,
-                    "time_scale_e6": max(1, round(workload.time_scale * 10**6)),
-                    "looped": workload.loop,
-                    "header_bytes": workload.header,
-                },
+                "trace": trace_spec(base / workload.trace, workload, where, header_bytes=workload.header),
             }
         case Fc():
             return pairs_spec(document, workload, group)

@@ -7,7 +7,7 @@ from pathlib import Path
 from elephan.errors import InputError
 from elephan.run_spec.types import DiskSpec, SourceSpec
 from elephan.scenario.problem import Location, Problem
-from elephan.scenario.spec.trace import check_trace
+from elephan.scenario.spec.trace import trace_spec
 from elephan.scenario.volume import Mix, Postmark, TraceSource, Volume
 
 
@@ -66,16 +66,9 @@ def source_spec(source: Mix | TraceSource | Postmark, base: Path, where: Locatio
             "largest_bytes": source.largest,
             "transactions": source.transactions,
         }
-    path, form = check_trace(base / source.trace, source.format, source.loop, (*where, "trace"), reads=True)
     return {
         "kind": "trace",
-        "trace": {
-            "path": str(path),
-            "format": form,
-            "time_scale_e6": max(1, round(source.time_scale * 10**6)),
-            "looped": source.loop,
-            "header_bytes": 0,
-        },
+        "trace": trace_spec(base / source.trace, source, where, reads=True),
         "timed": source.pace == "timed",
         "device": source.device,
         "out_of_range": source.out_of_range,

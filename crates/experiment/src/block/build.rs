@@ -6,7 +6,7 @@ use super::requests::{Mix, Requests, Traced};
 use crate::error::RunError;
 use crate::storage_config::{scheduler, trace_format};
 use link::random::{stream_seed, Random};
-use spec::{DiskSpec, FlowSpec, OutOfRangeSpec, SourceSpec, TraceSpec};
+use spec::{DiskSpec, FlowSpec, OutOfRangeSpec, SourceSpec, TraceContent, TraceSpec};
 use std::collections::BTreeMap;
 use std::path::Path;
 use storage::disk::{Device, Disk};
@@ -46,7 +46,7 @@ impl Volume<'_> {
 pub struct Sources {
     seed: u64,
     /// By path.
-    traces: BTreeMap<String, Trace>,
+    traces: BTreeMap<TraceContent, Trace>,
     /// At rest, by what a user calls them.
     devices: BTreeMap<String, Device>,
 }
@@ -116,12 +116,12 @@ impl Sources {
     }
 
     fn read(&mut self, spec: &TraceSpec) -> Result<Trace, RunError> {
-        if let Some(trace) = self.traces.get(&spec.path) {
+        if let Some(trace) = self.traces.get(&spec.content()) {
             return Ok(trace.clone());
         }
         let wrong = |error: TraceError| RunError::Trace(error.to_string());
-        let trace = storage::open(Path::new(&spec.path), trace_format(spec.format)).map_err(wrong)?;
-        self.traces.insert(spec.path.clone(), trace.clone());
+        let trace = storage::open(Path::new(&spec.path), trace_format(spec).map_err(wrong)?).map_err(wrong)?;
+        self.traces.insert(spec.content(), trace.clone());
         Ok(trace)
     }
 }

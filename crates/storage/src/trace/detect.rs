@@ -39,7 +39,19 @@ fn separated(first: &str) -> Option<Format> {
     if (is(0, &["timestamp"]) && is(1, &["hostname"])) || is(3, &["read", "write"]) {
         return Some(Format::Msr);
     }
-    is(3, &["r", "w"]).then_some(Format::Spc)
+    if is(3, &["r", "w"]) {
+        return Some(Format::Spc);
+    }
+    if is(0, &["device_id"]) || (fields.len() == 5 && digits(fields[0]) && is(1, &["r", "w"])) {
+        return Some(Format::Alibaba);
+    }
+    if (is(0, &["timestamp"]) && is(1, &["response"])) || (fields.len() == 6 && is(2, &["r", "w"])) {
+        return Some(Format::Systor);
+    }
+    if is(0, &["timestamp"]) && is(1, &["offset"]) {
+        return Some(Format::Tencent);
+    }
+    (fields.len() == 5 && fields.iter().all(|field| digits(field)) && is(3, &["0", "1"])).then_some(Format::Tencent)
 }
 
 /// The formats whose fields white space parts.
@@ -47,6 +59,9 @@ fn columns<'a>(first: &'a str, rest: impl Iterator<Item = &'a str>) -> Option<Fo
     let words: Vec<&str> = first.split_ascii_whitespace().collect();
     if matches!(words[..], ["R" | "W", _, _, _, _, _]) {
         return Some(Format::DisksimValidate);
+    }
+    if words.len() >= 8 && matches!(words[5], "R" | "W") && [0, 1, 3, 4, 6, 7].iter().all(|&i| digits(words[i])) {
+        return Some(Format::Fiu);
     }
     let device = |word: &str| word.split_once(',').is_some_and(|(major, minor)| digits(major) && digits(minor));
     if words.len() >= 6 && device(words[0]) {

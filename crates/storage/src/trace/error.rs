@@ -11,6 +11,13 @@ pub enum TraceError {
         /// As asked for.
         format: String,
     },
+    /// A map of columns is not right.
+    Columns {
+        /// The map.
+        columns: String,
+        /// The expected text.
+        expected: String,
+    },
     /// No format was asked for, and the content is of none that is known.
     Unrecognised {
         /// The trace.
@@ -78,9 +85,12 @@ impl fmt::Display for TraceError {
             TraceError::Format { format } => {
                 write!(f, "trace format {format:?} is unknown: use one of {}", Format::names())
             }
-            TraceError::Unrecognised { name, text } => {
-                write!(f, "{name}: its content ({text:?}) tells no trace format; name one of {}", Format::names())
-            }
+            TraceError::Columns { columns, expected } => write!(f, "columns {columns:?}: expected {expected}"),
+            TraceError::Unrecognised { name, text } => write!(
+                f,
+                "{name}: no known trace format begins with {text:?}; name one of {}, or give the columns",
+                Format::names()
+            ),
             TraceError::Open { name, source } => write!(f, "{name}: cannot be opened: {source}"),
             TraceError::Read { name, place, source } => write!(f, "{name}, {place}: {source}"),
             TraceError::Content { name, place, text, expected, read } => {

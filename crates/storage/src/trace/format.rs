@@ -1,17 +1,24 @@
 //! The formats, by name.
 
+use super::column_map::ColumnMap;
 use std::fmt;
 
 /// The format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
+    /// Alibaba's block storage: CSV.
+    Alibaba,
     /// Events of Linux's block layer as `blkparse` prints them by default; requests are its queue (Q) events.
     Blkparse,
+    /// Delimited fields of any order.
+    Columns(ColumnMap),
     /// DiskSim's ascii: arrival in ms, device, block, blocks, flags in hexadecimal.
     Disksim,
     /// DiskSim's validation traces: kind, buffer action, block, blocks, measured service time and time to the next in
     /// us.
     DisksimValidate,
+    /// Florida International University's.
+    Fiu,
     /// fio's I/O log, version 2 or 3.
     Fio,
     /// Hewlett-Packard's SRT, binary, big-endian, with a header in text.
@@ -22,32 +29,45 @@ pub enum Format {
     Msr,
     /// The Storage Performance Council's: CSV.
     Spc,
+    /// The virtual desktops of SYSTOR '17: CSV.
+    Systor,
+    /// Tencent's block storage: CSV.
+    Tencent,
 }
 
 impl Format {
-    /// All of them, by name.
-    pub const ALL: [Format; 8] = [
+    /// All that have a name of their own, by name.
+    pub const ALL: [Format; 12] = [
+        Format::Alibaba,
         Format::Blkparse,
         Format::Disksim,
         Format::DisksimValidate,
         Format::Fio,
+        Format::Fiu,
         Format::HpSrt,
         Format::Mqsim,
         Format::Msr,
         Format::Spc,
+        Format::Systor,
+        Format::Tencent,
     ];
 
     /// Its name for users.
     pub fn name(self) -> &'static str {
         match self {
+            Format::Alibaba => "alibaba",
+            Format::Columns(_) => "columns",
             Format::Blkparse => "blkparse",
             Format::Disksim => "disksim",
             Format::DisksimValidate => "disksim-validate",
             Format::Fio => "fio",
+            Format::Fiu => "fiu",
             Format::HpSrt => "hp-srt",
             Format::Mqsim => "mqsim",
             Format::Msr => "msr",
             Format::Spc => "spc",
+            Format::Systor => "systor",
+            Format::Tencent => "tencent",
         }
     }
 

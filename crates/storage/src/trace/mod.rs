@@ -1,6 +1,9 @@
-//! Block traces: eight formats behind one reader that holds one line at a time.
+//! Block traces: twelve formats and delimited fields of any order, behind one reader that holds one line at a time.
 
 mod blkparse;
+mod column_map;
+mod compression;
+mod delimited;
 mod detect;
 mod disksim;
 mod error;
@@ -25,6 +28,7 @@ mod tests;
 mod validation;
 mod whole;
 
+pub use column_map::ColumnMap;
 pub use error::TraceError;
 pub use file::{open, stream};
 pub use format::Format;

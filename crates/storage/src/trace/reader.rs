@@ -1,6 +1,7 @@
 //! The one reader interface: requests in the order of their arrival, whatever the format.
 
 use super::blkparse::Blkparse;
+use super::delimited::{Delimited, ALIBABA, FIU, SYSTOR, TENCENT};
 use super::detect::{detect, HEAD_BYTES};
 use super::disksim::{Disksim, Validation};
 use super::error::{TraceError, TracePosition};
@@ -18,6 +19,7 @@ use std::io::{BufRead, Chain, Cursor, Read};
 /// A reader per format. (The sizes differ by a line's buffer; there is one reader per trace.)
 enum Source {
     Blkparse(Lines<Blkparse>),
+    Delimited(Box<Lines<Delimited>>),
     Disksim(Lines<Disksim>),
     Validation(Lines<Validation>),
     Fio(Lines<Fio>),
@@ -56,7 +58,13 @@ impl<R: BufRead> TraceReader<R> {
                 detect(&name, &head)?
             }
         };
+        let delimited = |map| Source::Delimited(Box::new(Lines::new(Delimited::new(map))));
         let source = match format {
+            Format::Alibaba => delimited(ALIBABA),
+            Format::Columns(map) => delimited(map),
+            Format::Fiu => delimited(FIU),
+            Format::Systor => delimited(SYSTOR),
+            Format::Tencent => delimited(TENCENT),
             Format::Blkparse => Source::Blkparse(Lines::new(Blkparse::default())),
             Format::Disksim => Source::Disksim(Lines::new(Disksim::default())),
             Format::DisksimValidate => Source::Validation(Lines::new(Validation::default())),
@@ -66,7 +74,8 @@ impl<R: BufRead> TraceReader<R> {
             Format::Msr => Source::Msr(Lines::new(Msr::default())),
             Format::Spc => Source::Spc(Lines::new(Spc::default())),
         };
-        let reorder = matches!(format, Format::Blkparse | Format::Msr).then(Reorder::default);
+        let nearly_ordered = matches!(source, Source::Blkparse(_) | Source::Delimited(_) | Source::Msr(_));
+        let reorder = nearly_ordered.then(Reorder::default);
         Ok(TraceReader {
             name,
             format,
@@ -87,6 +96,7 @@ impl<R: BufRead> TraceReader<R> {
         let (name, from) = (self.name.as_str(), &mut self.from);
         match &mut self.source {
             Source::Blkparse(lines) => lines.next(name, from),
+            Source::Delimited(lines) => lines.next(name, from),
             Source::Disksim(lines) => lines.next(name, from),
             Source::Validation(lines) => lines.next(name, from),
             Source::Fio(lines) => lines.next(name, from),
@@ -100,6 +110,7 @@ impl<R: BufRead> TraceReader<R> {
     fn line(&self) -> u64 {
         match &self.source {
             Source::Blkparse(lines) => lines.line(),
+            Source::Delimited(lines) => lines.line(),
             Source::Msr(lines) => lines.line(),
             // The others are in order, line by line, and never come here.
             _ => 0,

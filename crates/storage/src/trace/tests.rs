@@ -24,6 +24,14 @@ const DISKSIM: &str = "0.000000 0 1024 8 0\n12.500000 1 77 16 1\n12.500001 0 9 1
 const VALIDATE: &str =
     "R Hit    1975456   4  15362.00000  56074.00000\nW Miss   1975280   8   3024.00000  27896.50000\n";
 
+const ALIBABA: &str = "419,W,8792731648,16384,1577808000000376\n1,R,4096,512,1577808000000391\n";
+const TENCENT: &str = "1538323199,1055568,8,0,1283\n1538323200,24,16,1,1360\n";
+const SYSTOR: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n\
+                      1487548800.000345000,0.000142000,R,4,1213441024,4096\n1487548800.5,,W,0,512,1024\n\
+                      1487548800.6,0.1,,0,0,0\n";
+const FIU: &str = "89966104257123 4892 syslogd 904265560 8 W 6 0 531e779fb2ab5ea3b0ff6bd0f05e8f2f\n\
+                   89966104257999 4892 kjournald 16 16 R 8 16 ffffffffffffffffffffffffffffffff\n";
+
 fn srt(records: &[Vec<u32>]) -> Vec<u8> {
     let mut bytes = b"$$TR_IOREC-1.3\ndisks = {\n 1 -> {\n sectorsize = 256,\n }\n};\n\x0c".to_vec();
     for record in records {
@@ -49,6 +57,10 @@ fn samples() -> Vec<(Format, Vec<u8>)> {
         (Format::Blkparse, BLKPARSE.into()),
         (Format::Disksim, DISKSIM.into()),
         (Format::DisksimValidate, VALIDATE.into()),
+        (Format::Alibaba, ALIBABA.into()),
+        (Format::Tencent, TENCENT.into()),
+        (Format::Systor, SYSTOR.into()),
+        (Format::Fiu, FIU.into()),
         (Format::HpSrt, srt(&[record(0, 5, 1, 1056, 0x1b), record(1, 0, 4, 2, 0), record(1, 7, 1, 8, 0x1a)])),
     ]
 }
@@ -83,12 +95,29 @@ fn each_format_matches_its_definition() {
     assert_eq!(of(BLKPARSE), sorted);
     assert_eq!(of(DISKSIM)[1], request(12_500_000, 1, 77, 8192, Read));
     assert_eq!((of(DISKSIM)[0].kind, of(DISKSIM)[2].kind), (Write, Read));
+    let alibaba = [
+        request(1_577_808_000_000_376_000, 419, 17_173_304, 16_384, Write),
+        request(1_577_808_000_000_391_000, 1, 8, 512, Read),
+    ];
+    assert_eq!(of(ALIBABA), alibaba);
+    let tencent = [
+        request(1_538_323_199_000_000_000, 1283, 1_055_568, 4096, Read),
+        request(1_538_323_200_000_000_000, 1360, 24, 8192, Write),
+    ];
+    assert_eq!(of(TENCENT), tencent);
+    let first = Request { response_ns: Some(142_000), ..request(1_487_548_800_000_345_000, 4, 2_370_002, 4096, Read) };
+    assert_eq!(of(SYSTOR), [first, request(1_487_548_800_500_000_000, 0, 1, 1024, Write)]);
+    let fiu = [
+        request(89_966_104_257_123, 6 << 20, 904_265_560, 4096, Write),
+        request(89_966_104_257_999, sda | 16, 16, 8192, Read),
+    ];
+    assert_eq!(of(FIU), fiu);
     let validated = of(VALIDATE);
     assert_eq!(validated[1].arrival_ns, 15_362_000 + 56_074_000);
     assert_eq!((validated[1].bytes, validated[1].response_ns), (4096, Some(3_024_000)));
     let measured: Vec<_> = ValidationReader::new("t", VALIDATE.as_bytes()).map(Result::unwrap).collect();
     assert_eq!((measured[1].service_ns, measured[1].pause_ns), (3_024_000, 27_896_500));
-    let requests = read(None, &samples()[8].1).unwrap();
+    let requests = read(None, &samples()[12].1).unwrap();
     let first = Request { response_ns: Some(19_687_000), ..request(5_000, 1, 528, 4096, Read) };
     assert_eq!(requests, [first, Request { arrival_ns: 1_000_007_000, lba: 4, kind: Write, ..first }]);
 }
@@ -104,12 +133,15 @@ fn the_format_is_detected_and_a_name_overrides_it() {
     assert_eq!(read(Some(Format::Disksim), both.as_bytes()).unwrap()[0].arrival_ns, 5_000_000);
     for unknown in ["hello world\n", "1 2 3\n", "\u{0}\u{1}\u{2}", "a,b,c,d\n"] {
         let error = read(None, unknown.as_bytes()).unwrap_err();
-        assert!(error.contains("tells no trace format") && error.contains("blkparse, disksim"), "{error}");
+        assert!(
+            error.contains("no known trace format begins with") && error.contains("alibaba, blkparse, disksim"),
+            "{error}"
+        );
     }
     assert!(read(None, b"").unwrap_err().contains("no request"));
-    assert!(Format::asked("srt").unwrap_err().to_string().contains("\"srt\""));
-    assert_eq!(Format::asked("auto").unwrap(), None);
-    assert_eq!(Format::asked("hp-srt").unwrap(), Some(Format::HpSrt));
+    assert!(Format::from_name("srt", None).unwrap_err().to_string().contains("\"srt\""));
+    assert_eq!(Format::from_name("auto", None).unwrap(), None);
+    assert_eq!(Format::from_name("hp-srt", None).unwrap(), Some(Format::HpSrt));
 }
 
 #[test]
@@ -157,6 +189,11 @@ fn errors_name_file_position_text_and_expected_text() {
         (Format::DisksimValidate, VALIDATE, "R Hot 1 1 1.0 1.0\n", &["line 3", "Hit, Miss", "\"Hot\""]),
         (Format::Blkparse, "", "8,0 1 1 0.5 7 D R 1 + 8 [x]\n", &["queue events (action Q)", "1 events"]),
         (Format::Blkparse, "", "8,0 1 1 0.5 7 Q R 1 8 [x]\n", &["line 1", "sector + sectors"]),
+        (Format::Alibaba, ALIBABA, "1,X,0,512,5\n", &["line 3", "R or W as field 2", "\"X\""]),
+        (Format::Alibaba, ALIBABA, "1,R,0,512\n", &["5 fields; there are 4"]),
+        (Format::Tencent, TENCENT, "1538323200,24,16,2,1360\n", &["0 or 1 as field 4"]),
+        (Format::Systor, SYSTOR, "1.0,0.1,R,1,-1,512\n", &["line 5", "an offset as field 5"]),
+        (Format::Fiu, FIU, "5 1 a 8 99999999999 W 6 0 x\n", &["a size as field 5"]),
         (Format::Blkparse, "", "nonsense\n", &["line 1", "blkparse prints"]),
     ] {
         let error = read(Some(format), format!("{good}{bad}").as_bytes()).unwrap_err();
@@ -190,6 +227,28 @@ fn errors_of_a_damaged_binary_trace_name_the_position() {
         let error = read(None, &srt(&[record(0, 5, 1, 1056, 1), second])).unwrap_err();
         assert!(error.contains(part) && error.contains(&format!("byte {byte}")), "{error}");
     }
+}
+
+#[test]
+fn a_wrong_map_of_columns_names_the_column() {
+    for (columns, part) in [
+        ("", "time:UNIT, op, offset:UNIT"),
+        ("time,op,offset,size", "time with its unit, such as time:us"),
+        ("time:min,op,offset,size", "a unit of time: ns, 100ns, us, ms or s"),
+        ("time:us,op,offset", "a column size"),
+        ("time:us,op,offset,size,op", "\"op\" stands twice"),
+        ("time:us,op:2=read,offset,size", "op, op:0=read or op:1=read"),
+        ("time:us,op,offset:0B,size", "a unit of data"),
+        ("time:us,op,offset,size,major", "major and minor together"),
+        ("time:us,op,offset,size,device,major,minor", "either device"),
+    ] {
+        let error = Format::from_name("auto", Some(columns)).unwrap_err().to_string();
+        assert!(error.contains(part), "{columns:?} gives {error:?}");
+    }
+    let long = format!("time:us,op,offset,size{}", ",-".repeat(13));
+    assert!(Format::from_name("columns", Some(&long)).unwrap_err().to_string().contains("at most 16 columns"));
+    assert!(Format::from_name("msr", Some("time:us,op,offset,size")).is_err());
+    assert!(Format::from_name("columns", None).is_err());
 }
 
 #[test]
@@ -247,7 +306,7 @@ proptest! {
 
     #[test]
     fn a_damaged_trace_is_read_or_refused(
-        which in 0usize..9,
+        which in 0usize..13,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in any::<prop::sample::Index>(),
     ) {

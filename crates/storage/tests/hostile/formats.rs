@@ -67,8 +67,12 @@ pub fn text(bytes: &[u8]) {
 
 /// Any bytes are requests in the order of their arrival, up to the end or the first error.
 pub fn trace(bytes: &[u8]) {
-    const FORMATS: [Option<Format>; 9] = [
+    const FORMATS: [Option<Format>; 13] = [
         None,
+        Some(Format::Alibaba),
+        Some(Format::Fiu),
+        Some(Format::Systor),
+        Some(Format::Tencent),
         Some(Format::Blkparse),
         Some(Format::Disksim),
         Some(Format::DisksimValidate),
