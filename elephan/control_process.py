@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, cast
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.printable import one_line
+from elephan.python_process import python_command
 
 if TYPE_CHECKING:
     from elephan._native import RunResult, _Comparison
@@ -152,7 +153,7 @@ class _Process:
             if not sys.executable:
                 raise OSError(None, "this interpreter does not know its own program")
             self._child = subprocess.Popen(
-                [sys.executable, "-c", code],
+                python_command("-c", code),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._messages,

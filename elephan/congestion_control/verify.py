@@ -19,6 +19,7 @@ from typing import Any, Literal
 from elephan.congestion_control.catalogue import CongestionControl
 from elephan.congestion_control.verifier_messages import explained
 from elephan.core import native
+from elephan.python_process import python_command
 from elephan.units import count, pluralize
 
 State = Literal["passed", "failed", "not tried"]
@@ -101,7 +102,7 @@ def verified(
 
     `settings`: what makes a variant of it (`native.ControlSettings`).
     """
-    command = [sys.executable, "-m", "elephan.congestion_control.load", *(["--register"] if register else [])]
+    command = python_command("-m", "elephan.congestion_control.load", *(["--register"] if register else []))
     if settings is not None:
         command += ["--settings", json.dumps(settings)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

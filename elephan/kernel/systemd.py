@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from elephan.errors import InputError, RunError
+from elephan.python_process import python_command
 
 UNITS = Path("etc/systemd/system")
 WANTED_BY = "multi-user.target"
@@ -26,7 +27,7 @@ def command_line() -> list[str]:
     for script in (Path(sys.argv[0]).absolute(), Path(sys.executable).parent / "elephan"):
         if script.name == "elephan" and script.is_file() and os.access(script, os.X_OK):
             return [str(script)]
-    return [sys.executable, "-c", CODE]
+    return python_command("-c", CODE)
 
 
 def quoted(words: Sequence[str]) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+from elephan.python_process import python_command
 
 LIMITS_S = {"config": 30.0, "upgrade": 120.0, "days": 1800.0, "send": 300.0, "notify": 120.0, "forecast": 900.0}
 """Time after which a child is killed, s."""
@@ -61,7 +62,7 @@ class Children:
             os.write(given, json.dumps(asked).encode())
             os.lseek(given, 0, os.SEEK_SET)
             process = subprocess.Popen(
-                [sys.executable, "-m", "elephan.monitor.children", task], stdin=given, stdout=out, stderr=err
+                python_command("-m", "elephan.monitor.children", task), stdin=given, stdout=out, stderr=err
             )
         except OSError as error:
             for one in files:

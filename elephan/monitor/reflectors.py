@@ -13,6 +13,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from elephan.python_process import python_command
+
 RETRY_LEAST_S, RETRY_MOST_S = 5.0, 300.0
 LOOK_S = 1.0
 """Time between two looks of a child for its monitor's end, s."""
@@ -51,7 +53,7 @@ class Reflectors:
             if one.process is None:
                 if time.monotonic() >= one.due_s:
                     one.process = subprocess.Popen(
-                        [sys.executable, "-m", "elephan.monitor.reflectors", host],
+                        python_command("-m", "elephan.monitor.reflectors", host),
                         stdin=subprocess.PIPE,
                         stdout=subprocess.PIPE,
                         stderr=subprocess.PIPE,

@@ -19,7 +19,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-COMMAND = [sys.executable, "-c", "from elephan.parity.traffic import main; main()"]
+from elephan.python_process import python_command
+
+COMMAND = python_command("-c", "from elephan.parity.traffic import main; main()")
 """Command that runs this program; a JSON text is to follow."""
 
 PORT = 10_000

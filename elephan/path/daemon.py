@@ -24,6 +24,7 @@ from elephan import run_lock
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.path import congestion, live, testbed
 from elephan.path.session import ends_of, open_path, spec_of
+from elephan.python_process import python_command
 from elephan.scenario import load
 from elephan.signals import termination_requested
 
@@ -62,7 +63,7 @@ def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
         raise InputError(f"elephan path {problem}")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
-        [sys.executable, "-m", "elephan.path.daemon", str(file), *overrides],
+        python_command("-m", "elephan.path.daemon", str(file), *overrides),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from elephan.errors import InputError
+from elephan.python_process import python_command
 
 NEW_NS, NEW_USER, NEW_NET = 0x00020000, 0x10000000, 0x40000000
 """CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET (linux/sched.h)."""
@@ -45,7 +46,7 @@ def become(module: str, arguments: Sequence[str]) -> None:
         ) from error
     # By no variable of the environment, which is the command's to be run too.
     code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; sys.exit(main(sys.argv[1:]))"
-    os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
+    os.execv(sys.executable, python_command("-c", code, *arguments))
 
 
 def enter() -> None:

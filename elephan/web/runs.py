@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from elephan.errors import InputError, StoreError
+from elephan.python_process import python_command
 from elephan.store.database import Damaged, Filter, Store, Summary, to_look_at
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Runs:
 
     def _draw(self, record: Record) -> bytes:
         # The store by stdin: a URL may have a password, and everybody can read arguments.
-        command = [sys.executable, "-m", "elephan.web.draw_report", record.id]
+        command = python_command("-m", "elephan.web.draw_report", record.id)
         try:
             drawn = subprocess.run(
                 command, input=(self._location or "").encode(), capture_output=True, timeout=REPORT_TIMEOUT_S

@@ -10,8 +10,9 @@ from tests.tidy.test_circles import Module, circle_through
 from tests.tidy.test_tidy import ROOT
 
 PACKAGES = (
-    "errors printable renamed units user_files writability core signals control_process network_namespace run_lock "
-    "process_lock command_socket admission metrics_endpoint run_spec blocktrace disks record_upgrade record "
+    "errors printable renamed units user_files writability core signals python_process control_process "
+    "network_namespace run_lock process_lock command_socket admission metrics_endpoint run_spec blocktrace disks "
+    "record_upgrade record "
     "congestion_control scenario store report kernel path hosts backends sweep api loss_response parity iscsi gateway "
     "fc line measure diagnose advise copy backup monitor web compare papers cli"
 ).split()
