@@ -140,6 +140,10 @@ fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; 
 backend: setup ## measure the kernel backend for docs/results/fidelity.md, as root: hours the first time
 	$(BIN)/python -m evaluation.fidelity.backend
 
+.PHONY: policed
+policed: setup ## flows behind a policer, simulated and on this kernel, as root; writes docs/results/policed.md
+	$(BIN)/python -m evaluation.policed
+
 .PHONY: cc
 cc: setup ## what each congestion control does; writes docs/results/congestion-control.md
 	$(BIN)/python -m evaluation.congestion_control
