@@ -20,6 +20,16 @@ from elephan.store.series import Series
 KERNEL = ("copy", "field", "hosts", "kernel", "kernel_backend", "kernel_path", "parity")
 """Folders of tests that touch the running kernel."""
 
+APART = frozenset(
+    {
+        *(f"copy/test_{name}.py" for name in ("model", "nothing_lost", "refusals", "reports", "text")),
+        *(f"hosts/test_{name}.py" for name in ("book", "demands", "found", "frames", "program_demands", "refusals")),
+        "kernel/test_deployment.py",
+        "kernel_backend/test_mapping.py",
+    }
+)
+"""Files of these folders whose tests neither load anything into the kernel nor measure time: they wait for no other."""
+
 for ended_by, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     # A shell's background job ignores these, and so would every program that a test starts and then interrupts.
     if signal.getsignal(ended_by) is signal.SIG_IGN:
@@ -27,6 +37,11 @@ for ended_by, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 REQUIRED = os.environ.get("ELEPHAN_REQUIRE_KERNEL") == "1"
 """Set by .ci/run where root, /dev/net/tun and BTF are there: nothing of KERNEL may then be skipped."""
+
+
+def is_alone(path: Path) -> bool:
+    """Return True if the tests of a file run one at a time."""
+    return path.parent.name in KERNEL and f"{path.parent.name}/{path.name}" not in APART
 
 
 def touches_kernel(item: pytest.Item) -> bool:
@@ -37,7 +52,7 @@ def touches_kernel(item: pytest.Item) -> bool:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let one such test run at a time: they share the list of what is loaded, and need the processor in time."""
-    if not touches_kernel(item):
+    if not is_alone(item.path) and item.get_closest_marker("looks_at_kernel") is None:
         return (yield)
     with open(Path(tempfile.gettempdir()) / "elephan-tests.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -72,7 +87,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     class KernelTogether(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
-            return "kernel" if Path(file).parent.name in KERNEL else file
+            return "kernel" if is_alone(Path(file)) else file
 
     return KernelTogether(config, log)
 
