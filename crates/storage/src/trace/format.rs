@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Bits of a minor device number in Linux (MINORBITS).
+pub(super) const MINOR_BITS: u32 = 20;
+
 /// The format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
@@ -48,6 +51,14 @@ impl Format {
             Format::Mqsim => "mqsim",
             Format::Msr => "msr",
             Format::Spc => "spc",
+        }
+    }
+
+    /// A device's number as this format writes it: `major,minor` for blkparse, one number for the others.
+    pub fn device_name(self, device: u32) -> String {
+        match self {
+            Format::Blkparse => format!("{},{}", device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1)),
+            _ => device.to_string(),
         }
     }
 
