@@ -13,6 +13,13 @@ AUTO = "auto"
 """The beginning of the file tells the format."""
 
 
+MINOR_BITS = 20
+"""Bits of a minor device number in Linux (MINORBITS)."""
+MINOR_MAX = (1 << MINOR_BITS) - 1
+DEVICE_MAX = 2**32 - 1
+"""Largest number of a device, of any format."""
+
+
 class BlockTrace(TypedDict):
     """The counts of one pass over a trace, as the core hands them back."""
 
@@ -39,6 +46,22 @@ class BlockTrace(TypedDict):
     """Sum of these response times."""
     devices: dict[int, int]
     """Requests by device."""
+
+
+def device_text(device: int, form: str) -> str:
+    """Return a device's number as the trace's format writes it: "8,16" for blkparse and FIU, one number for the others."""
+    return f"{device >> MINOR_BITS},{device & MINOR_MAX}" if form in ("blkparse", "fiu") else str(device)
+
+
+def device_number(text: str) -> int:
+    """Return the number of a device, of "8,16" (major,minor) or of one number. Raises `ValueError`."""
+    major, comma, minor = text.strip().partition(",")
+    if not (major.isdecimal() and major.isascii() and (not comma or (minor.isdecimal() and minor.isascii()))):
+        raise ValueError(text)
+    number = int(major) << MINOR_BITS | int(minor) if comma else int(major)
+    if number > DEVICE_MAX or (comma and int(minor) > MINOR_MAX):
+        raise ValueError(text)
+    return number
 
 
 def read(path: Path, form: str = AUTO, columns: str | None = None) -> BlockTrace:

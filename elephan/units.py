@@ -76,6 +76,31 @@ def duration(value: float | None) -> str:
     return scaled(value, "s", ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")))
 
 
+WIDE = 10.0
+"""Ratio of the ends of an interval from which they are shown in whole numbers of one unit each."""
+USELESS = 100.0
+"""Ratio from which an interval is said to be too wide to plan by."""
+
+
+def duration_range(low: float, high: float, between: str = " to ") -> str:
+    """Return an interval of times: "9.21 s to 13.4 s"; if its ends are a factor of ten apart "1 min to 54 h"."""
+    show = _whole_duration if low > 0 and high >= WIDE * low else duration
+    return f"{show(low)}{between}{show(high)}"
+
+
+def is_useless(low: float, high: float) -> bool:
+    """Return True if an interval of times is too wide to plan by."""
+    return high >= USELESS * max(low, 1.0)
+
+
+def _whole_duration(value: float) -> str:
+    """Return a time in one unit: days from 100 h on, hours from 90 min on, minutes from 1 min on."""
+    for least, unit_s, name in ((360_000, 86_400, "days"), (5_400, 3_600, "h"), (59.95, 60, "min")):
+        if value >= least:
+            return f"{round(value / unit_s):,} {name}"
+    return duration(value)
+
+
 def share(value: float | None) -> str:
     """Return a part of 1 as per cent: 0.8123 as "81.2 %"."""
     if value is None or not math.isfinite(value):

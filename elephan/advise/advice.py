@@ -6,7 +6,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -89,6 +89,18 @@ class Advice:
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Advice:
+        """Return the advice that `as_dict` gave, read from JSON. Raises `KeyError`, `TypeError`, `ValueError`."""
+        bands = {name: _band(found[name]) for name in ("goodput_bps", "seconds")}
+        harm = {name: _band(band) for name, band in found["harm"].items()}
+        return cls(**{**found, "candidate": Candidate(**found["candidate"]), **bands, "harm": harm})
+
+
+def _band(values: Sequence[float]) -> Band:
+    low, middle, high = values
+    return low, middle, high
 
 
 def advise(

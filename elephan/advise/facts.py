@@ -27,7 +27,7 @@ class PathFacts:
     policer_rate_bps: float | None = None
     policer_burst_bytes: float | None = None
     competing_flows: float = 0.0
-    """Long flows on the same bottleneck that give way."""
+    """Long flows on the same bottleneck that reduce their rate at a loss."""
     competing_bps: float = 0.0
     """Traffic of others on the bottleneck, bit/s."""
     mtu_bytes: int = 1500

@@ -22,7 +22,7 @@ from elephan.errors import InputError
 from elephan.run_spec.types import CopyWorkloadSpec
 from elephan.scenario.copy import ALL_CHANGED, FILES_MAX, Copy, copy_spec
 from elephan.scenario.quantity import parse_size
-from elephan.units import count, duration, rate, size
+from elephan.units import count, duration, duration_range, is_useless, rate, size
 
 PACKETS_PER_S = 8_000_000
 """Packets of a copy that a core simulates in a second; `PACKETS_MIN` of them whatever the budget."""
@@ -181,7 +181,10 @@ class Forecast:
 
     def text(self) -> str:
         """Return it in a line."""
-        band = f"{duration(self.seconds_low)} to {duration(self.seconds_high)}"
+        band = duration_range(self.seconds_low, self.seconds_high)
+        if is_useless(self.seconds_low, self.seconds_high):
+            # A middle of such a band would pass for an estimate.
+            return f"{band}: too wide to plan by; the goodput of a first copy narrows it"
         return f"{duration(self.seconds)} ({band}), {rate(self.goodput_bps)}"
 
 
@@ -310,7 +313,7 @@ def _explained(
         told.append(f"Its bound is {slowest[0]}, {rate(slowest[1])}.")
     if ends.file_s > 0 and ends.file_s * file_set.files > found.seconds / 2:
         told.append(f"Its bound is the time for each file, {duration(ends.file_s)}.")
-    how = f"{_draws_for(facts)} paths within what the facts leave open were simulated"
+    how = f"{_draws_for(facts)} paths drawn from the ranges of the facts were simulated"
     if found.is_extrapolated:
         how += f", up to {size(found.simulated_bytes)} of each; the rest follows at the rate of their steady part"
     told.append(how + ".")

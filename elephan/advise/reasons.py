@@ -17,7 +17,7 @@ CLEARLY = 1.1
 def facts_text(facts: PathFacts) -> str:
     """Return a path in one sentence."""
     words = [f"The path carries {rate(facts.rate_bps)} with a round trip of {duration(facts.rtt_s)}"]
-    lost = f"loses {share(facts.loss)} of packets" if facts.loss > 0 else "was seen to lose no packet by itself"
+    lost = f"loses {share(facts.loss)} of packets" if facts.loss > 0 else "lost no packet in the test"
     if facts.loss > 0 and facts.loss_burst > 1.3:
         lost += f", {facts.loss_burst:.1f} together on average"
     words += [lost, f"has a queue of {size(facts.queue_bytes)}"]
@@ -25,12 +25,12 @@ def facts_text(facts: PathFacts) -> str:
     if facts.policer_rate_bps:
         text += f" A policer lets {rate(facts.policer_rate_bps)} through."
     if "competing_bps" not in facts.ranges and facts.sources:
-        text += " How much others take is not known."
+        text += " The traffic of others is not known."
     elif facts.competing_flows > 0:
         about = pluralize(max(1, round(facts.competing_flows)), "flow")
-        text += f" Others take {rate(facts.competing_bps)}: about {about} that give way."
+        text += f" Others take {rate(facts.competing_bps)}: about {about} that reduce their rate at a loss."
     elif facts.competing_bps > 0:
-        text += f" Others take {rate(facts.competing_bps)} and do not give way."
+        text += f" Others take {rate(facts.competing_bps)} and do not reduce their rate."
     return text
 
 
@@ -84,10 +84,10 @@ def reasons_of(
     if chosen.pacing_bps is not None:
         reasons.append(_why_paced(facts, chosen.pacing_bps))
     if not keeps_limit:
-        reasons.append("No candidate keeps the limit: this is the one with the least harm.")
+        reasons.append("No candidate keeps the limit: this candidate does the least harm.")
     for name, outcome in facts.sources.items():
         if outcome["refused"] and not outcome["estimates"]:
-            reasons.append(f"Not measured: {name} ({outcome['refused']}); the advice allows for all that is usual.")
+            reasons.append(f"Not measured: {name} ({outcome['refused']}); the advice assumes the usual range.")
     return reasons
 
 
@@ -95,10 +95,10 @@ def _why_slow(facts: PathFacts) -> str:
     if facts.loss > 0:
         return "each loss halves its window or nearly so, and a round trip later it grows by a little"
     if facts.competing_flows > 0:
-        return "it has one share among the flows that are there"
+        return "it shares the bottleneck with the flows that are present"
     if facts.policer_rate_bps:
-        return "the policer's drops take its window down"
-    return "its window takes long to grow to what the path holds"
+        return "the policer's drops reduce its window"
+    return "its window grows slowly to the bandwidth-delay product"
 
 
 def _why_paced(facts: PathFacts, pacing_bps: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from elephan.advise.advice import Advice, Band
 from elephan.advise.candidates import text_of
 from elephan.advise.forecast import BOUNDS
-from elephan.units import duration, pluralize, rate, share, size
+from elephan.units import duration, duration_range, is_useless, pluralize, rate, share, size
 
 ROWS = 40
 
@@ -20,7 +20,8 @@ def lines(advice: Advice, *, with_table: bool = False) -> list[str]:
     found = [f"proposed: {text_of(advice.candidate)}"]
     share_text = "90 %" if advice.not_steady is None else "bounds"
     found.append(f"goodput: {rate(middle)} ({rate(low)} to {rate(high)}, {share_text})")
-    found.append(f"time: {duration(expected)} ({duration(shortest)} to {duration(longest)})")
+    wide = "; too wide to plan by: the goodput of a first copy narrows it" if is_useless(shortest, longest) else ""
+    found.append(f"time: {duration(expected)} ({duration_range(shortest, longest)}){wide}")
     if advice.not_steady is not None:
         found.append(
             f"note: the simulated part is too short to tell ({advice.not_steady}): the bounds are {BOUNDS}"

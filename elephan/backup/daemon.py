@@ -257,7 +257,7 @@ class Daemon:
         def work() -> None:
             fault = self.ledger.send()
             if fault != self._fault and fault is not None:
-                self._say(f"{one_line(fault)}; rows are kept here until it is back")
+                self._say(f"{one_line(fault)}; rows are buffered here until it is reachable again")
             self._fault = fault
 
         self._sending = threading.Thread(target=work, name="elephan-backup-send", daemon=True)
@@ -291,7 +291,7 @@ def _rereading(file: Path, say: Say) -> Iterator[Callable[[], Spec | None]]:
         try:
             return load(file)
         except InputError as error:
-            say(f"{error}; the jobs go on as they were")
+            say(f"{error}; the jobs keep their previous settings")
             return None
 
     before = signal.signal(signal.SIGHUP, note)
@@ -318,7 +318,7 @@ def run(file: Path, store: str, say: Say) -> None:
 
 def _same_name(spec: Spec | None, name: str, say: Say) -> Spec | None:
     if spec is not None and spec.name != name:
-        say(f'{spec.file}: name = "{spec.name}": another name is another backup; the jobs go on as they were')
+        say(f'{spec.file}: name = "{spec.name}": another name is another backup; the jobs keep their previous settings')
         return None
     return spec
 
@@ -348,7 +348,7 @@ def run_once(file: Path, store: str, name: str, say: Say) -> int:
         say(run_line(job.name, row))
         fault = ledger.send()
         if fault is not None:
-            say(f"{one_line(fault)}; rows are kept here until it is back")
+            say(f"{one_line(fault)}; rows are buffered here until it is reachable again")
         return {"done": 0, "interrupted": 130}.get(str(row["state"]), 1)
     finally:
         ledger.close()

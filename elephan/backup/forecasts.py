@@ -126,7 +126,7 @@ def judged(told: CopyForecast, sent_bytes: int, seconds: float, again: CopyForec
     if _fits(told, seconds):
         verdict, text = "as forecast", ""
     elif sent_bytes == 0 and told.bytes:
-        verdict, text = "less data", f"nothing instead of {units.size(told.bytes)}"
+        verdict, text = "less data", f"nothing sent, {units.size(told.bytes)} forecast"
     elif again is not None and _fits(again, seconds):
         verdict = "more data" if sent_bytes > told.bytes else "less data"
         text = f"{units.size(sent_bytes)} instead of {units.size(told.bytes)}"
@@ -302,5 +302,8 @@ def rto_text(restore: CopyForecast | None) -> str:
 
 def band_text(told: CopyForecast) -> str:
     """Return a time with its band."""
-    low, middle, high = (units.duration(one) for one in (told.seconds_low, told.seconds, told.seconds_high))
-    return middle if low == middle == high else f"{middle} ({low} to {high})"
+    low, middle, high = told.seconds_low, told.seconds, told.seconds_high
+    if len({units.duration(one) for one in (low, middle, high)}) == 1:
+        return units.duration(middle)
+    wide = ", too wide to plan by" if units.is_useless(low, high) else ""
+    return f"{units.duration(middle)} ({units.duration_range(low, high)}{wide})"

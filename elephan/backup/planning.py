@@ -107,14 +107,14 @@ def _of_job(job: JobSpec, ledger: Ledger, count_sources: bool) -> JobForecast:
         else:
             change, _ = file_set(job, ledger, False)
             if change is None:
-                one.notes.append("data.change: missing, and no run has told yet what changes")
+                one.notes.append("data.change: missing, and no earlier run gives it")
             else:
                 one.run_data = change
                 one.run = simulated(job, change, rate_bps) or by_history(runs, change.bytes)
     except ElephanError as error:
         one.notes.append(f"no forecast: {one_line(str(error))}")
     if one.first is None and not one.notes:
-        one.notes.append("path: missing, and no run has told yet how fast it goes")
+        one.notes.append("path: missing, and no earlier run gives its rate")
     return one
 
 
@@ -143,13 +143,13 @@ def _at_rate(one: JobForecast, is_first: bool, rate_bps: int | None) -> CopyFore
 
 def _note(one: JobForecast, played: Played | None, has_copy: bool) -> None:
     if played is None:
-        one.notes.append("no schedule: RPO is as old as the last run that was asked for")
+        one.notes.append("no schedule: the RPO is the age of the last run that was started by hand")
         return
     if not has_copy and played.first_s is None:
-        one.notes.append("no first copy ends in the time that was simulated: give it more rate or more hours")
+        one.notes.append("no first copy ends within the simulated time: it needs a higher rate or more hours")
     elif played.rpo_s is None:
-        one.notes.append("no third copy ends in the time that was simulated: give it more rate or more hours")
+        one.notes.append("no third copy ends within the simulated time: it needs a higher rate or more hours")
     if played.first_age_s is not None and played.rpo_s is not None and played.first_age_s > 1.5 * played.rpo_s:
         one.notes.append(f"until its second copy is complete, its data is up to {duration(played.first_age_s)} old")
     if played.missed:
-        one.notes.append(f"{played.missed} of its times come while the run before is not done")
+        one.notes.append(f"{played.missed} of its times pass while the previous run still runs")

@@ -111,7 +111,7 @@ def pairs_of(
     if not base_is_folder:
         return [(whole, sources[0])]
     if len(sources) > 1 and any(one.path.endswith("/") for one in sources):
-        raise InputError(f"job {job.name}: the contents of its sources lie in one folder; say where to: --to PLACE")
+        raise InputError(f"job {job.name}: the contents of its sources lie in one folder; give a place: --to PLACE")
     pairs = []
     for source in sources:
         if source.path.endswith("/"):
@@ -174,7 +174,7 @@ class Restorer(Runner):
                 self._attempts()
             finally:
                 if self.row["ended"] is None:
-                    # The same command goes on from there.
+                    # The same command continues from there.
                     self.ledger.put_run(self.row, state="failed", ended=time.time(), text=self.row["text"] or "stopped")
             return self.row
 

@@ -14,7 +14,7 @@ REMEDY = "mount the disk, or set may_be_empty = true"
 LOST = {
     "empty": "is empty now",
     "unmounted": "nothing is mounted there now",
-    "gone": "is gone now, as is the folder above it",
+    "gone": "no longer exists, nor does the folder above it",
 }
 """States of an earlier mount point in which its content would be missing from a copy."""
 

@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Run the jobs when they are due, until Ctrl-C or SIGTERM. SIGHUP reads the file again.
 
-    A run that was interrupted goes on where it stopped, also after a kill or a power cut. Times that were missed are
+    A run that was interrupted resumes where it stopped, also after a kill or a power cut. Times that were missed are
     caught up by one run. With --once: exit code 1 when the run failed or left something out.
     """
     from elephan.backup import daemon

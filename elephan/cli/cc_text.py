@@ -151,7 +151,7 @@ def _print_after_loss(curves: Curves, console: Console) -> None:
     )
     for line in drawn.splitlines():
         console.print(Text(line), soft_wrap=True)
-    path = f"a window held to {WINDOW} packets, {units.duration(RTT_S)}, no queue"
+    path = f"a window limited to {WINDOW} packets, {units.duration(RTT_S)}, no queue"
     setting = f"One flow, one packet lost, {path}, {curves.of_what}."
     console.print(Text(setting, style="dim"))
 

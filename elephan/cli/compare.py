@@ -43,8 +43,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="KEY",
-            help="What the rank is by: goodput, lag, latency, completion, neighbour, queue, drops, retransmissions. "
-            "Default: what the workload is about.",
+            help="Measure of the rank: goodput, lag, latency, completion, neighbour, queue, drops, retransmissions. "
+            "Default: that of the workload.",
             show_default=False,
         ),
     ] = None,

@@ -116,7 +116,7 @@ def copy(
     plaintext: Annotated[bool, typer.Option("--plaintext", help="Do not encrypt data.")] = False,
     exclude: Annotated[
         list[str] | None,
-        typer.Option("--exclude", metavar="PATTERN", help="Leave names out: *.tmp, or cache/*. May be repeated."),
+        typer.Option("--exclude", metavar="PATTERN", help="Exclude names: *.tmp, or cache/*. May be repeated."),
     ] = None,
     mirror: Annotated[
         bool, typer.Option("--mirror", help="Remove from DST what SRC does not have, if all else went well.")
@@ -137,7 +137,7 @@ def copy(
     xattrs: Annotated[bool, typer.Option("--xattrs/--no-xattrs", help="Extended attributes and ACLs.")] = True,
     sparse: Annotated[bool, typer.Option("--sparse/--no-sparse", help="Holes stay holes.")] = True,
     one_file_system: Annotated[
-        bool, typer.Option("--one-file-system", help="Leave out other file systems below a source.")
+        bool, typer.Option("--one-file-system", help="Exclude other file systems below a source.")
     ] = False,
     link_to: Annotated[
         str | None,
@@ -154,7 +154,7 @@ def copy(
     retry_for: Annotated[
         str, typer.Option("--retry-for", metavar="TIME", help="Try again so long while the path is down.")
     ] = "1h",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be copied, and send nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be copied, and send nothing.")] = False,
     receipt: Annotated[
         Path | None,
         typer.Option("--receipt", metavar="FILE", help="Write the receipt there, too.", show_default=False),
@@ -169,7 +169,7 @@ def copy(
 ) -> None:
     """Copy files, trees and block devices to or from another host: verified, resumable, over parallel streams.
 
-    The same command goes on where it was interrupted. Exit codes: 0 done; 1 some files are not copied, or it failed;
+    The same command resumes where it was interrupted. Exit codes: 0 done; 1 some files are not copied, or it failed;
     2 wrong input; 130 stopped by Ctrl-C.
     """
     from elephan.copy.request import CopyRequest, Place

@@ -103,8 +103,12 @@ def replay(
         ),
     ] = None,
     device: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="Only requests to this device. Default: all.", show_default=False),
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Only requests to this device, as `elephan trace` names it: 0, or 8,16. Default: all.",
+            show_default=False,
+        ),
     ] = None,
     out_of_range: Annotated[
         Literal["refuse", "skip", "wrap"],
@@ -124,7 +128,7 @@ def replay(
         columns=columns,
         scheduler=scheduler,
         closed=closed,
-        device=device,
+        device=None if device is None else _device(device),
         out_of_range=out_of_range,
         time_scale=factor,
     )
@@ -195,6 +199,18 @@ def validate(
 def _ms(ns: float | None) -> str:
     """Return a time as a table of disks has it."""
     return NOTHING if ns is None else duration(ns / 1e9)
+
+
+def _device(text: str) -> int:
+    """Return the number of a device. Raises `InputError`."""
+    from elephan.blocktrace import device_number
+
+    try:
+        return device_number(text)
+    except ValueError:
+        raise InputError(
+            f"--device {text}: expected a device's number from 0, or major,minor such as 8,16; elephan trace names them"
+        ) from None
 
 
 def _factor(text: str) -> Fraction:

@@ -91,7 +91,7 @@ def as_lines(found: Sequence[Measured]) -> list[str]:
 
 
 def require_told(found: Sequence[Measured]) -> None:
-    """Raise `RunError` where no cost is told of one of them."""
+    """Raise `RunError` where no cost was measured for one of them."""
     reasons = [f"{one.name}, {side.verb}: {side.problem}" for one in found for side in one.sides if side.problem]
     if reasons:
-        raise RunError("no cost is told of " + "; ".join(reasons))
+        raise RunError("no cost was measured for " + "; ".join(reasons))

@@ -175,7 +175,7 @@ def clean(name: Name) -> None:
     if older:
         emit(f"removed {pluralize(older, 'file')} of older agents")
     for one in done["changed_since"]:
-        emit(f"left as it is {one}: somebody has set it since")
+        emit(f"left unchanged: {one}, which was set by someone else since")
     # A run that goes on, or an agent that hangs: nobody else can tell.
     problems = [*done["failed"], *(_held(one) for one in done["held"])]
     if problems:

@@ -56,11 +56,15 @@ def target(
     chap: Annotated[
         str | None, typer.Option(metavar="USER[=FILE]", help="Who may log in; secret: $ELEPHAN_CHAP_SECRET or FILE.")
     ] = None,
-    mutual_chap: Annotated[str | None, typer.Option(metavar="USER=FILE", help="What the target shows in turn.")] = None,
+    mutual_chap: Annotated[
+        str | None, typer.Option(metavar="USER=FILE", help="Secret with which the target authenticates itself.")
+    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
     shared: Annotated[
         bool,
-        typer.Option("--shared", help="Let others that say so too use the files. Default: a file is served once."),
+        typer.Option(
+            "--shared", help="Share the files with other processes that pass --shared. Default: a file is served once."
+        ),
     ] = False,
     block: Annotated[int, typer.Option(help="Bytes of a logical block, 512 or 4096.")] = 512,
     command_window: Annotated[
@@ -70,7 +74,7 @@ def target(
     connections_per_address: Annotated[
         int, typer.Option(help="Connections of one address that may be logged in, of 256 in all.")
     ] = 64,
-    memory: Annotated[str, typer.Option(help="All that the target takes for its initiators.")] = "256MiB",
+    memory: Annotated[str, typer.Option(help="Memory of the target for all initiators.")] = "256MiB",
     cc: CongestionControl = None,
     set_: Changes = None,
 ) -> None:

@@ -342,10 +342,10 @@ def _soak(asked: _Soak, ends: Asked) -> None:
     line_test.write_page(page, asked.into / "report.html")
     is_complete = found.span_ns > asked.span_ns - soak.LEAST_NS
     if found.ended == STOPPED and not is_complete:
-        say("stopped before its time; the same command goes on")
+        say("stopped early; the same command continues")
         raise typer.Exit(130)
     if found.ended is not None and not is_complete:
-        raise RunError(f"{session.why_ended(found.ended)}; the same command goes on")
+        raise RunError(f"{session.why_ended(found.ended)}; the same command continues")
     if faults:
         raise RunError(", ".join(faults))
 

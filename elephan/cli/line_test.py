@@ -444,7 +444,8 @@ def ber(
         raise RunError(f"the bit error rate is above {bound.lower:.2e} with 95 %; the target is {target:g}")
     if found.passed is None:
         more = bits_for(target, bound.errors)
-        hint = f"{more:.3g} bits without another error would show it" if more > bound.bits else "too few bits to tell"
+        few = "too few bits to be significant"
+        hint = f"{more:.3g} bits without another error would show it" if more > bound.bits else few
         raise RunError(f"undecided: below {bound.upper:.2e} with 95 %, and the target is {target:g}; {hint}")
 
 

@@ -26,7 +26,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 def run(file: File, store: StoreAt = None) -> None:
     """Test the paths of a file until Ctrl-C or SIGTERM. SIGHUP reads the file again.
 
-    It goes on where it stopped, also after a kill or a power cut. One monitor of a name runs with a store.
+    It resumes where it stopped, also after a kill or a power cut. One monitor of a name runs with a store.
     """
     from elephan.monitor.start import run as run_monitor
     from elephan.store.place import default_location

@@ -49,7 +49,7 @@ StoreAt = Annotated[
 
 Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="First seed.", show_default=False)]
 
-Again = Annotated[bool, typer.Option("--again", help="Run what is in the store already.")]
+Again = Annotated[bool, typer.Option("--again", help="Run again what is in the store already.")]
 
 NoReport = Annotated[bool, typer.Option("--no-report", help="No HTML, no plots.")]
 

@@ -50,7 +50,7 @@ def run(
     claim: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Only this claim. May be repeated.", show_default=False)
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run what is in the store already.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Run again what is in the store already.")] = False,
 ) -> None:
     """Run a paper's scenarios, print claim, paper, measured and verdict, draw its figures.
 

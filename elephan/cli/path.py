@@ -63,7 +63,7 @@ def show() -> None:
 
 @app.command("set")
 def set_values(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="As `show` says, or its beginning.")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `show` prints, or its beginning.")],
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE ...", help="Keys of the path's scenario file.")],
 ) -> None:
     """Change a path while it runs: rate, RTT, loss, policer, MTU, background traffic, outage.
@@ -79,7 +79,9 @@ def set_values(
 
 
 @app.command()
-def down(id_: Annotated[str, typer.Argument(metavar="ID", help="As `show` says, or its beginning.")]) -> None:
+def down(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `show` prints, or its beginning.")],
+) -> None:
     """Take a path of `up` down, with what runs in it, and say what it did."""
     from elephan.path import daemon
 

@@ -202,7 +202,7 @@ def prune(
         bool, typer.Option("--other-versions", help="Runs of other versions than this elephan's.")
     ] = False,
     without_series: Annotated[
-        bool, typer.Option("--without-series", help="Runs whose files of series are gone.")
+        bool, typer.Option("--without-series", help="Runs whose files of series are missing.")
     ] = False,
     stray_files: Annotated[bool, typer.Option("--stray-files", help="Files of series that belong to no run.")] = False,
     scenario: ScenarioName = None,

@@ -51,11 +51,12 @@ def trace(
     as_json: Annotated[bool, typer.Option("--json", help="Print one object, and nothing else.")] = False,
 ) -> None:
     """Print what is in a block trace: format, requests, reads and writes, data, duration, sequentiality."""
-    from elephan.blocktrace import read
+    from elephan.blocktrace import device_text, read
 
     found = read(file, form, columns)
     if as_json:
-        emit(json.dumps({"path": str(file), **found}, indent=2))
+        devices = {device_text(device, found["format"]): number for device, number in found["devices"].items()}
+        emit(json.dumps({"path": str(file), **found, "devices": devices}, indent=2))
         return
     from rich.table import Table
 
@@ -89,8 +90,12 @@ def _rows(found: BlockTrace) -> list[tuple[str, str]]:
     if found["responses"]:
         mean_s = found["response_ns"] / found["responses"] / 1e9
         rows.append(("response", f"mean {duration(mean_s)}, as recorded with {count(found['responses'])} requests"))
+    from elephan.blocktrace import device_text
+
     busiest = sorted(found["devices"].items(), key=lambda item: (-item[1], item[0]))
-    shown = ", ".join(f"{device}: {count(number)}" for device, number in busiest[:DEVICES_SHOWN])
+    shown = ", ".join(
+        f"{device_text(device, found['format'])}: {count(number)}" for device, number in busiest[:DEVICES_SHOWN]
+    )
     more = len(busiest) - DEVICES_SHOWN
     rows.append(("devices", f"{len(busiest)}; requests by device: {shown}" + (f", {more} more" if more > 0 else "")))
     return rows

@@ -75,7 +75,7 @@ def prune(location: str | None, rule: Rule, which: Filter, with_files: bool, dry
     """Remove runs that a rule and a filter name, and files of no run. Raises `InputError`, `StoreError`."""
     if not rule and not with_files:
         raise InputError(
-            "say what is to go: --older-than, --keep, --other-versions, --without-series or --stray-files; "
+            "name what is to be removed: --older-than, --keep, --other-versions, --without-series or --stray-files; "
             "`elephan results delete` removes runs by their ids"
         )
     if not rule and which != Filter():
@@ -111,7 +111,7 @@ def _agreed(chosen: Sequence[Summary], files: Sequence[Path], yes: bool) -> bool
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError("nobody can be asked whether to remove them: stdin is no terminal; give --yes")
+        raise InputError("the question whether to remove them cannot be answered: stdin is no terminal; give --yes")
     _list(chosen, files, most=LISTED)
     return typer.confirm(f"Remove {_counted(chosen, files)}?", err=True)
 

@@ -27,7 +27,7 @@ TokenFile = Annotated[
         show_default=False,
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Who or what gets it.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Person or program that uses it.", show_default=False)]
 
 
 class RoleName(StrEnum):

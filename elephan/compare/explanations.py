@@ -37,7 +37,7 @@ REPEATED = 1.5
 REPEATED_LEAST = 100
 """Number of retransmissions below which there is no note on them."""
 
-ONE_RUN = "one repetition: chance and reason cannot be told apart"
+ONE_RUN = "one repetition: no phrase is significant"
 
 
 def why(item: Measured, least_rtt_s: float | None) -> tuple[str, ...]:
@@ -75,17 +75,17 @@ def _behind(item: Measured) -> str:
 def _cause(item: Measured) -> str:
     """Name the losses that limit the goodput, if that is certain."""
     if any(not _lost(run) and run.line_share < FULL for run in item.runs):
-        return "slow to open its window"
+        return "opens its window slowly"
     by_line = item.mean(lambda run: run.line_drops) or 0.0
     by_itself = item.mean(lambda run: run.caused_drops) or 0.0
     if by_line and not by_itself:
-        return "held down by the line's losses"
+        return "limited by the line's losses"
     if by_itself and not by_line:
-        return "slow to come back from the drops it causes"
+        return "recovers slowly from the drops that it causes"
     if _from(item, lambda run: _over_episodes(run, run.line_drops, LINE_LOSSES)):
-        return "held down by the line's losses"
+        return "limited by the line's losses"
     if _below(item, lambda run: _over_episodes(run, run.line_drops, LINE_LOSSES)):
-        return "slow to come back from the drops it causes"
+        return "recovers slowly from the drops that it causes"
     return "does not fill the line"
 
 
@@ -117,7 +117,7 @@ def drops(item: Measured) -> str:
     """Describe the part of its own packets that it has dropped."""
     share = item.mean(_dropped) or 0.0
     if _from(item, lambda run: _dropped(run) - MUCH_DROPPED):
-        return f"overruns queues: {units.share(share)} of its packets dropped there"
+        return f"overflows queues: {units.share(share)} of its packets dropped there"
     if not share and _from(item, lambda run: run.line_share - FULL / 2):
         return "causes no loss"
     return ""

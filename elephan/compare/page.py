@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from elephan.compare import trade
 from elephan.compare.running import Comparison
-from elephan.compare.table import Column, caption, columns, heading_in_use, in_use, notes, winners
+from elephan.compare.table import Column, caption, columns, deciding, heading_in_use, in_use, notes, winners
 from elephan.report import draw, html_table
 from elephan.report.cdf import distribution_panels
 from elephan.report.figures import MOST_CURVES, Colours, panels_of
@@ -71,7 +71,8 @@ def write(done: Comparison, folder: Path, on_progress: OnProgress | None = None)
         use=in_use(done, done.rows[0]) if winners(done) else [],
         heading=heading_in_use(done),
         heads=heads,
-        table=ranking(done, heads),
+        table=ranking(done, deciding(done, heads), "ranking"),
+        everything=ranking(done, heads, "everything", with_words=False),
         trade={
             "title": trade.TITLE,
             "broad": trade.svg(done, "trade", trade.SIZE_INCHES),
@@ -90,17 +91,17 @@ def write(done: Comparison, folder: Path, on_progress: OnProgress | None = None)
     return page, images
 
 
-def ranking(done: Comparison, heads: Sequence[Column]) -> Markup:
-    """Return the ranked table for the page, the words of a row below it."""
+def ranking(done: Comparison, heads: Sequence[Column], name: str, *, with_words: bool = True) -> Markup:
+    """Return a ranked table of the page with these columns; `with_words`: the words of a row below it."""
     titles = [Head(head.title, head.text, of_row=head.title == "congestion control") for head in heads]
     lines = [
         Line(
             tuple(Cell(head.show(row), f"± {spread}" if (spread := head.spread(row)) else "") for head in heads),
-            below="; ".join(row.why),
+            below="; ".join(row.why) if with_words else "",
         )
         for row in done.rows
     ]
-    return html_table.html("ranking", titles, lines)
+    return html_table.html(name, titles, lines)
 
 
 def lead(done: Comparison) -> str:
@@ -112,6 +113,6 @@ def lead(done: Comparison) -> str:
     if len(firsts) == len(done.rows) > 1:
         return f"By {key.title} all are equal: no difference is certain and more than {TIE * 100:g} %."
     shown = key.show(key.value(best.numbers))
-    others = f" (and, not to be told from it, {', '.join(firsts[1:])})" if len(firsts) > 1 else ""
+    others = f" (and, without a significant difference, {', '.join(firsts[1:])})" if len(firsts) > 1 else ""
     why = f": {'; '.join(best.why)}" if best.why else ""
     return f"First by {key.title}: {best.cc}, {shown}{others}{why}."

@@ -99,11 +99,13 @@ def cost_of(record: Record) -> float:
     return float(record.metrics.get("cpu_s" if record.backend == "sim" else "simulated_s") or 0.0)
 
 
-def announcement(congestion_controls: int, runs: int, backend: str, budget_s: float) -> str:
-    """Return the text that is printed before the first repetition."""
+def announcement(congestion_controls: int, variants: int, runs: int, backend: str, budget_s: float) -> str:
+    """Return the text that is printed before the first repetition; `variants` are paced, or have several streams."""
     time = "processor time" if backend == "sim" else "real time"
-    each = "each alone and beside reno" if congestion_controls > 1 else "alone and beside reno"
+    each = "each alone and beside reno" if congestion_controls + variants > 1 else "alone and beside reno"
     controls = units.pluralize(congestion_controls, "congestion control")
+    if variants:
+        controls += f" and {units.pluralize(variants, 'variant')} by pace or streams"
     return (
         f"{controls}, {each}: {runs} runs per repetition, at least {LEAST} repetitions; "
         f"budget {units.duration(budget_s)} of {time} (--budget)"

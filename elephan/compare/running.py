@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from elephan.compare.rank import Row, default_key, key_of, ranked
 from elephan.compare.repetitions import MOST, Plan, announcement, budget_of, chance_in, plan_of, repeated
 from elephan.compare.run_metrics import Measured, measure
 from elephan.compare.selection import Choice, chosen, paced
+from elephan.compare.streams import STREAMS_CC, gain, streamed
 from elephan.errors import InputError
 from elephan.record import Record
 from elephan.scenario import Scenario, load
@@ -100,7 +101,7 @@ def compare(
         plan = Plan(planned.asked or 1, exact=planned.exact)
         return _judged(planned, executed(0, plan.repetitions), plan, by, keep)
     if say is not None:
-        say(announcement(planned.count, len(planned.runs), planned.backend, budget_s))
+        say(announcement(planned.count, planned.variants, len(planned.runs), planned.backend, budget_s))
     outcomes = executed(0, 1)
     plan = plan_of(
         [item.record for item in planned.part(outcomes[0], "alone")],
@@ -153,8 +154,11 @@ class _Planned:
         self.asked = first.document.run.repetitions if "run.repetitions" in first.parameters else None
         """Repetitions that the scenario asks for."""
         self.neighbour, text = neighbour(base)
-        choices += paced(choices, first.to_spec())
-        self.count = len(choices)
+        named, spec = list(choices), first.to_spec()
+        is_count_set = any(key.endswith(".connections") for key in first.parameters)
+        choices += paced(named, spec)
+        choices += streamed(named, spec, is_count_set=is_count_set)
+        self.count, self.variants = len(named), len(choices) - len(named)
         self.runs: list[tuple[Choice | None, str, Job]] = []
         """The runs of the first repetition: under what, "alone" or "beside" the neighbour."""
 
@@ -242,6 +246,18 @@ def _job(base: Scenario, text: str, changes: Sequence[str], backend: str) -> Job
     return jobs_of(scenario, backend=backend)[0]
 
 
+def _with_gains(rows: Sequence[Row], planned: _Planned) -> list[Row]:
+    """Return the rows, those of several streams with the gain over one."""
+    counts = {choice.label for choice, _, _ in planned.runs if choice is not None and choice.streams is not None}
+    one = next((row.numbers for row in rows if row.cc == STREAMS_CC), None)
+    return [
+        replace(row, why=tuple(text for text in (gain(row.numbers, one), *row.why) if text))
+        if one is not None and row.cc in counts
+        else row
+        for row in rows
+    ]
+
+
 def _judged(
     planned: _Planned, outcomes: Sequence[Sequence[Outcome]], plan: Plan, by: str | None, keep: Store | None
 ) -> Comparison:
@@ -256,7 +272,7 @@ def _judged(
         own, others = ([item.record for item in parts[choice.label]] for parts in (alone, beside))
         found.append(measure(choice.label, own, others, yardstick, planned.flows, plan.exact))
     key = by or default_key(found)
-    rows = ranked(found, key)
+    rows = _with_gains(ranked(found, key), planned)
     order = [row.cc for row in rows]
     return Comparison(
         rows=tuple(rows),

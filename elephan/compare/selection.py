@@ -29,12 +29,16 @@ class Choice:
     """As `--set flow.congestion_control=` takes it."""
     max_pacing_bps: int | None = None
     """Most payload of each connection, paced; None: as the scenario has it."""
+    streams: int | None = None
+    """Connections of the only flow; None: as the scenario has it."""
 
     def changes(self, flows: int) -> list[str]:
         """Return the changes to a scenario of so many flows."""
         found = [f"flow.{index}.congestion_control={self.value}" for index in range(flows)]
         if self.max_pacing_bps is not None:
             found += [f'flow.{index}.max_pacing_rate="{self.max_pacing_bps}bit/s"' for index in range(flows)]
+        if self.streams is not None:
+            found.append(f"flow.0.connections={self.streams}")
         return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from elephan import units
@@ -38,7 +38,7 @@ def columns(done: Comparison) -> list[Column]:
     ]
     if done.by in ("lag", "latency", "completion"):
         key = KEYS[done.by]
-        found.append(_column(key.title, "What the rank is by.", key.show, key.estimate))
+        found.append(_column(key.title, "The measure of the rank.", key.show, key.estimate))
     return [
         *found,
         _column(
@@ -55,8 +55,8 @@ def columns(done: Comparison) -> list[Column]:
         ),
         _column(
             "drops caused",
-            "Packets that queues dropped: the loss that the congestion control itself causes. What the line takes is "
-            "not in it.",
+            "Packets that queues dropped: the loss that the congestion control itself causes. The line's own "
+            "losses do not count.",
             units.count,
             _mean("caused_drops"),
         ),
@@ -80,6 +80,19 @@ def columns(done: Comparison) -> list[Column]:
             lambda item: item.neighbour_kept,
         ),
     ]
+
+
+DECIDING = ("rank", "congestion control", "goodput", "drops caused", "queue", "neighbour keeps")
+"""Columns that a page shows at first: what is gained, and its cost to the path and to others."""
+
+
+def deciding(done: Comparison, heads: Sequence[Column]) -> list[Column]:
+    """Return six of the columns: those that decide, with the key of the rank in the place of the drops."""
+    key = KEYS[done.by].title
+    titles = [key if title == "drops caused" else title for title in DECIDING]
+    if key not in {head.title for head in heads} or key in DECIDING:
+        titles = list(DECIDING)
+    return [head for head in heads if head.title in titles]
 
 
 def _mean(name: str) -> Callable[[Measured], Estimate | None]:
@@ -119,7 +132,7 @@ def caption(done: Comparison) -> str:
     equal = f"within {TIE * 100:g} % equal"
     mean = ""
     if done.plan.exact:
-        mean = " Nothing is drawn by chance here: every seed gives these numbers."
+        mean = " Nothing is random here: every seed gives these numbers."
     elif done.plan.repetitions > 1:
         mean = (
             f" Means ± 95 % confidence intervals (Student's t) over {done.plan.repetitions} repetitions, "
@@ -140,7 +153,7 @@ def notes(done: Comparison) -> list[str]:
     found = []
     plan, each = done.plan, done.plan.repetitions
     if each == 1 and not plan.exact:
-        found.append("one repetition each: no difference can be told from chance, so that all have the same rank")
+        found.append("one repetition each: no difference is significant, so that all have the same rank")
     if each < plan.wanted:
         of = f"{units.pluralize(each, 'repetition')} of {plan.wanted}"
         found.append(f"{of}, as the budget allows: --budget 1h, or --set run.repetitions=N")
@@ -170,7 +183,7 @@ def heading_in_use(done: Comparison) -> str:
     first = winners(done)
     if not first:
         return "None is proposed: no congestion control is better than the others for certain."
-    among = f", one of {len(first)} that cannot be told apart" if len(first) > 1 else ""
+    among = f", one of {len(first)} without a significant difference" if len(first) > 1 else ""
     return f"{first[0].cc} in use{among}, as root at both ends"
 
 
@@ -179,4 +192,10 @@ def in_use(done: Comparison, row: Row) -> list[str]:
     from elephan.kernel.deployment import needs_of, of_flow, pacing_lines, text_of
 
     spec = done.records_of(row)[0].spec
-    return [*text_of(of_flow(spec["flows"][0]), needs_of(spec)), *pacing_lines(spec)]
+    streams = len(spec["flows"])
+    count = [f"# {streams} connections share the data: elephan copy --streams {streams}, iperf3 -P {streams}."]
+    return [
+        *text_of(of_flow(spec["flows"][0]), needs_of(spec)),
+        *pacing_lines(spec),
+        *(count if row.cc.endswith(f", {units.pluralize(streams, 'stream')}") else []),
+    ]

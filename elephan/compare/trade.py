@@ -15,7 +15,7 @@ from elephan.report import draw
 from elephan.report.draw import Ink
 from elephan.report.statistics import Estimate
 
-TITLE = "What each congestion control gets, and what it leaves a reno neighbour"
+TITLE = "Goodput of each congestion control, and what a reno neighbour keeps beside it"
 SIZE_INCHES = (7.4, 4.4)
 NARROW_INCHES = (3.7, 4.6)
 """For a telephone."""
@@ -29,6 +29,12 @@ ROOM = 1.1
 
 LINE = 1.35
 """Height of a line as a part of its letters' size, as in a browser."""
+
+LINE_CROSSED, BAR_CROSSED = 25.0, 8.0
+"""Rounds further away, of half a dot each, that are as bad as crossing the line to another name, or an interval."""
+
+Point = tuple[float, float]
+"""Place, in dots of the drawing."""
 
 AROUND = tuple(math.radians(angle) for angle in (0, 180, 90, 270, 30, 330, 150, 210, 60, 300, 120, 240))
 """Directions in which a name may stand from its dot, the first that is free."""
@@ -46,6 +52,10 @@ class Box:
     def meets(self, other: Box) -> bool:
         """Return True if the two have a point in common."""
         return self.left < other.right and other.left < self.right and self.low < other.high and other.low < self.high
+
+    def has(self, point: tuple[float, ...]) -> bool:
+        """Return True if a point lies within."""
+        return self.left <= point[0] <= self.right and self.low <= point[1] <= self.high
 
     def holds(self, other: Box) -> bool:
         """Return True if the other lies within."""
@@ -98,7 +108,7 @@ def drawn(drawing: Any, done: Comparison, ink: Ink) -> None:
     axes.axvline(1.0, color=ink.muted, linewidth=0.8, linestyle=":")
     axes.set_xlim(0, 1.25 * max([1.0, *(dot.x[1] for dot in dots)]))
     axes.set_ylim(0, 1.12 * (max(goodput_of(row) for row in done.rows) or 1.0))
-    axes.set_xlabel("what a reno neighbour keeps, of what it gets beside reno", color=ink.muted, loc="right")
+    axes.set_xlabel("goodput of a reno neighbour, of that beside reno", color=ink.muted, loc="right", labelpad=6)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.yaxis.set_major_formatter(lambda value, _: units.rate(value).replace(".00", "").replace(".0 ", " "))
     axes.set_title("goodput", loc="left", color=ink.muted, fontsize=8.5, pad=6)
@@ -193,14 +203,41 @@ def placed(
         return sum(math.dist(points[index], other) < reach / 4 for other in points)
 
     found: dict[int, Box] = {}
+    lines: list[tuple[Point, Point]] = []
     for index in sorted(range(len(points)), key=lambda index: (-crowd(index), index)):
         names = [*dots[:index], *dots[index + 1 :], *found.values()]
         choices = list(_around(points[index], sizes[index], dot, reach))
         free = [box for box in choices if frame.holds(box) and not any(box.meets(one) for one in names)]
         clear = [box for box in free if not any(box.meets(one) for one in taken)]
-        straight = (box for box in clear if not _crossed(box, points[index], names))
-        found[index] = next(straight, next(iter([*clear, *free, *choices])))
+        clear = [box for box in clear if not any(_passes(line, [box]) for line in lines)] or clear
+        bars = [box for box in taken if not box.has(points[index])]
+        straight = [box for box in clear if not _crossed(box, points[index], names)]
+        point = (points[index][0], points[index][1])
+
+        def cost(box: Box, point: Point = point, bars: Sequence[Box] = bars, order: Sequence[Box] = choices) -> float:
+            """Rounds around a point until the box; what the line to it crosses counts as some more."""
+            crossed = sum(_meet(line, (point, _nearest(box, point))) for line in lines)
+            rounds = order.index(box) // len(AROUND)
+            return rounds + LINE_CROSSED * crossed + BAR_CROSSED * _crossed(box, point, bars)
+
+        found[index] = min(straight, key=cost) if straight else next(iter([*clear, *free, *choices]))
+        lines.append((point, _nearest(found[index], point)))
     return [found[index] for index in range(len(points))]
+
+
+def _nearest(box: Box, point: Point) -> Point:
+    """Return the point of a box that is nearest to another one."""
+    return min(max(point[0], box.left), box.right), min(max(point[1], box.low), box.high)
+
+
+def _meet(one: tuple[Point, Point], other: tuple[Point, Point]) -> bool:
+    """Return True if two lines cross."""
+
+    def side(of: tuple[Point, Point], at: Point) -> float:
+        (x0, y0), (x1, y1) = of
+        return (x1 - x0) * (at[1] - y0) - (y1 - y0) * (at[0] - x0)
+
+    return side(one, other[0]) * side(one, other[1]) < 0 and side(other, one[0]) * side(other, one[1]) < 0
 
 
 def _around(point: tuple[float, ...], size: tuple[float, float], dot: float, reach: float) -> Iterator[Box]:
@@ -218,11 +255,15 @@ def _around(point: tuple[float, ...], size: tuple[float, float], dot: float, rea
 
 def _crossed(box: Box, point: tuple[float, ...], others: Sequence[Box]) -> bool:
     """Return True if the line from a box to its point passes through another one."""
-    part_x, part_y = _relative(box, (point[0], point[1]))
-    start = (box.left + part_x * (box.right - box.left), box.low + part_y * (box.high - box.low))
+    at = (point[0], point[1])
+    return _passes((_nearest(box, at), at), others)
+
+
+def _passes(line: tuple[Point, Point], others: Sequence[Box]) -> bool:
+    """Return True if a line passes through a box."""
     steps = 24
     for step in range(1, steps):
-        at = [a + (b - a) * step / steps for a, b in zip(start, point, strict=True)]
-        if any(one.left < at[0] < one.right and one.low < at[1] < one.high for one in others):
+        x, y = (a + (b - a) * step / steps for a, b in zip(*line, strict=True))
+        if any(one.left < x < one.right and one.low < y < one.high for one in others):
             return True
     return False

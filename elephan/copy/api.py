@@ -12,16 +12,18 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from elephan import units
 from elephan.copy import control, receipt, state
 from elephan.copy.attempt import Attempt
 from elephan.copy.faults import AGAIN, LOST, STATE, CopyFailed
 from elephan.copy.name import name_of
 from elephan.copy.request import CopyRequest, Place
-from elephan.copy.scan import removals, scanned, scanned_by
+from elephan.copy.scan import removals, scanned
 from elephan.copy.sides import Side, Sides, end_paths, host_of, opened
 from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
@@ -108,6 +110,40 @@ def _listeners(request: CopyRequest, sides: Sides, last: str | None) -> list[Sid
     return sorted(by_choice, key=lambda side: side.role != last) if last is not None else by_choice
 
 
+class _EnoughToSend(Exception):
+    """There is enough to send to measure the path for."""
+
+    def __init__(self, wanted_bytes: int) -> None:
+        super().__init__(f"{wanted_bytes} bytes to send")
+        self.wanted_bytes = wanted_bytes
+
+
+@dataclass
+class _Comparison:
+    """Bytes that a copy has to send, seen while its ends compare and send the first of them."""
+
+    bytes_min: int
+    """Bytes left to send from which on the path is measured."""
+    compare_s: float
+    """Time after which the walk of the sources need not have ended, s."""
+    sent_bytes: int = 0
+    _is_walked: bool = False
+    _is_over: bool = False
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Take any event of the sender."""
+        if event["event"] == "scanned":
+            self._is_walked = event["complete"]
+
+    def look(self, event: dict[str, Any], _steered: object) -> None:
+        """Take an event `progress` of the sender. Raises `_EnoughToSend`, once."""
+        self.sent_bytes = event["sent_bytes"]
+        left = event["wanted_bytes"] - event["sent_bytes"]
+        if not self._is_over and left >= self.bytes_min and (self._is_walked or event["now_s"] >= self.compare_s):
+            self._is_over = True
+            raise _EnoughToSend(left)
+
+
 class _Copy:
     """One call of `copy`."""
 
@@ -129,10 +165,11 @@ class _Copy:
         self.waited_s = 0.0
         self._file = state.unfinished() / f"{self.name}.json"
         self.advised: Advised | None = None
-        self.settings: dict[str, Any] = {}
-        """Settings of the advice, of this command or of an earlier one that was interrupted."""
+        self._is_advice_refused = False
+        self._saved: dict[str, Any] | None = None
+        """Advice of this command, or of an earlier one that was interrupted, as its state has it."""
         with suppress(ElephanError):
-            self.settings = state.read(self._file).get("settings", {})
+            self._saved = state.read(self._file).get("advice")
 
     def run(self) -> CopyOutcome:
         """Make attempts until one is done. Raises as `copy` does."""
@@ -165,7 +202,7 @@ class _Copy:
                 [self.request.destination.host, end_paths(self.request)["destination"][0]],
             ],
             "began": receipt.now(),
-            "settings": self.settings,
+            "advice": self._saved,
         }
         with suppress(ElephanError):
             about["began"] = state.read(self._file)["began"]
@@ -194,18 +231,71 @@ class _Copy:
         entry = {"began": receipt.now(), "seconds": 0.0, "data_s": 0.0, "sent_bytes": 0, "ended_by": "done"}
         self.attempts.append(entry)
         entry_began_s = time.monotonic()
+        try:
+            with ExitStack() as stack:
+                sides = stack.enter_context(opened(self.request))
+                self._note_agents(sides)
+                done = self._carried_with_advice(sides, entry)
+                entry["seconds"] = time.monotonic() - entry_began_s
+                return self._done(*done, began_s)
+        except BaseException as fault:
+            entry["seconds"] = time.monotonic() - entry_began_s
+            entry["ended_by"] = str(fault)
+            raise
+
+    def _note_agents(self, sides: Sides) -> None:
+        """Name the agents that had to be sent first: that time is none of the data's."""
+        for agent in sides.agents():
+            if agent.deployed:
+                took = f"{units.size(agent.session.sent_bytes)} in {units.duration(agent.session.sent_s)}"
+                self._note(f"{agent.host.name}: the agent was sent there first, {took}")
+
+    def _carried_with_advice(
+        self, sides: Sides, entry: dict[str, Any]
+    ) -> tuple[Attempt, dict[str, Any]]:
+        """Make the attempt; where advice is open, the first one ends once there is enough to send to measure the path
+        for.
+        """
+        if not self._may_be_advised():
+            return self._carried(sides, entry, self._request())
+        auto = self._auto()
+        self.advised = auto.reused(self._saved, self.request, datetime.now(UTC))
+        if self.advised is not None:
+            self._tell_advice()
+            return self._carried(sides, entry, self.advised.request)
+        comparison = _Comparison(auto.AUTO_BYTES_MIN if self.request.auto else auto.BYTES_MIN, auto.COMPARE_S)
+        try:
+            done = self._carried(sides, entry, self.request, comparison)
+        except _EnoughToSend as enough:
+            self._advise(sides, enough.wanted_bytes)
+            return self._carried(sides, entry, self._request())
+        if self.request.auto:
+            # A copy that was asked for advice says why it has none.
+            less = f"less than {units.size(auto.AUTO_BYTES_MIN)} were left to send after the comparison"
+            self._note(f"the path was not measured: {less if comparison.sent_bytes else 'there was nothing to send'}")
+        return done
+
+    def _carried(
+        self, sides: Sides, entry: dict[str, Any], request: CopyRequest, comparison: _Comparison | None = None
+    ) -> tuple[Attempt, dict[str, Any]]:
+        """Bring both ends together until the copy is done; return the attempt, and what it used. Raises
+        `_EnoughToSend` from `comparison`, and as `copy` does.
+        """
+        before = {"sent_bytes": entry["sent_bytes"], "data_s": entry["data_s"]}
         sent = {"bytes": 0}
         connected_s: list[float] = []
 
-        def lasted() -> None:
-            entry["seconds"] = time.monotonic() - entry_began_s
-            # Before the ends have met, an agent may be placed and the path measured: no time of the data.
-            entry["data_s"] = time.monotonic() - connected_s[0] if connected_s else 0.0
+        def count() -> None:
+            entry["sent_bytes"] = before["sent_bytes"] + sent["bytes"]
+            # Before the ends have met, an agent may be sent and the path measured: no time of the data.
+            entry["data_s"] = before["data_s"] + (time.monotonic() - connected_s[0] if connected_s else 0.0)
 
         def tell(event: dict[str, Any]) -> None:
             if event["event"] == "connected":
                 connected_s.append(time.monotonic())
                 self._note_unfinished()
+                if before["data_s"] > 0:
+                    event = {**event, "after_comparison": True}
             if event["event"] == "note":
                 self._note(event["text"])
                 return
@@ -217,76 +307,74 @@ class _Copy:
                 sent["bytes"] = event["sent_bytes"]
                 if event["durable_bytes"] > self.durable_bytes:
                     self.durable_bytes, self.durable_s = event["durable_bytes"], time.monotonic()
+            if comparison is not None:
+                comparison.take(event)
             self._tell(event)
 
-        try:
-            with ExitStack() as stack:
-                sides = stack.enter_context(opened(self.request))
-                request = self._advised(sides)
-                chosen = stack.enter_context(control.chosen(request, sides.source, secrets.token_hex(2)))
-                for note in chosen.notes:
-                    self._note(note)
-                streams = request.streams or STREAMS
-                attempt = Attempt(
-                    request, sides, self.name, chosen.transport, streams, request.rate_bps, tell, self.wait
+        with ExitStack() as stack:
+            chosen = stack.enter_context(control.chosen(request, sides.source, secrets.token_hex(2)))
+            for note in chosen.notes:
+                self._note(note)
+            streams = request.streams or STREAMS
+            attempt = Attempt(request, sides, self.name, chosen.transport, streams, request.rate_bps, tell, self.wait)
+            if comparison is not None:
+                attempt.on_progress = comparison.look
+            elif self.advised is not None:
+                loop = stack.enter_context(
+                    self._auto().steering(self.advised.advice, sides, self.decisions, self._tell, self._note)
                 )
-                if self.advised is not None:
-                    loop = stack.enter_context(
-                        self._auto().steering(self.advised.advice, sides, self.decisions, self._tell, self._note)
-                    )
-                    if loop is not None:
-                        attempt.on_progress = loop.look
-                self._tell(
-                    {
-                        "event": "attempt",
-                        "number": len(self.attempts),
-                        "copy": self.name,
-                        "streams": streams,
-                        "transport": request.transport,
-                        "control": chosen.control,
-                        "by": chosen.by,
-                    }
-                )
-                try:
-                    self.listener = attempt.run(_listeners(request, sides, self.listener)).role
-                finally:
-                    self.has_connected |= attempt.has_connected
-                entry["sent_bytes"] = attempt.reports["send"]["sent_bytes"]
-                lasted()
-                used = {"streams": streams, "transport": chosen.transport, "control": chosen.control, "by": chosen.by}
-                return self._done(attempt, used, began_s)
-        except BaseException as fault:
-            lasted()
-            entry["sent_bytes"] = sent["bytes"]
-            entry["ended_by"] = str(fault)
-            raise
+                if loop is not None:
+                    attempt.on_progress = loop.look
+            self._tell(
+                {
+                    "event": "attempt",
+                    "number": len(self.attempts),
+                    "copy": self.name,
+                    "streams": streams,
+                    "transport": request.transport,
+                    "control": chosen.control,
+                    "by": chosen.by,
+                }
+            )
+            try:
+                self.listener = attempt.run(_listeners(request, sides, self.listener)).role
+                sent["bytes"] = attempt.reports["send"]["sent_bytes"]
+            finally:
+                count()
+                self.has_connected |= attempt.has_connected
+            used = {"streams": streams, "transport": chosen.transport, "control": chosen.control, "by": chosen.by}
+            return attempt, used
 
-    def _advised(self, sides: Sides) -> CopyRequest:
-        """Return the request with what the advice sets: of this command, or of the one that was interrupted."""
+    def _may_be_advised(self) -> bool:
+        """Return True if advice is wanted, and neither there nor refused yet."""
         request = self.request
-        if self.advised is not None:
-            return self.advised.request
         is_open = request.streams is None or request.congestion_control is None
-        if request.auto is False or request.is_local or request.over_ssh or not (is_open or request.auto):
-            return request
-        if self.settings and request.auto is None:
-            # Measuring again would cost more time than the rest of most copies.
-            return replace(request, **{key: one for key, one in self.settings.items() if getattr(request, key) is None})
-        auto = self._auto()
-        spec = {"sources": end_paths(request)["source"], "options": dict(request.options)}
-        total: int = scanned_by(sides.source.agent, spec, self.wait)["bytes"]
-        if request.auto is None and total < auto.BYTES_MIN:
-            return request
+        is_wanted = request.auto is not False and (is_open or request.auto is True)
+        is_done = self.advised is not None or self._is_advice_refused
+        return is_wanted and not (is_done or request.is_local or request.over_ssh)
+
+    def _request(self) -> CopyRequest:
+        """Return the request with what the advice sets."""
+        return self.request if self.advised is None else self.advised.request
+
+    def _advise(self, sides: Sides, bytes_to_copy: int) -> None:
+        """Measure the path and take the advice; a refusal is noted, and the copy does without."""
+        self._note(f"{units.size(bytes_to_copy)} to send at least, as far as the sources are compared")
         try:
-            self.advised = auto.advised(request, sides, total, self.wait, self._tell)
+            self.advised = self._auto().advised(self.request, sides, bytes_to_copy, self.wait, self._tell)
         except ElephanError as error:
             if isinstance(error, InputError):
                 raise
+            self._is_advice_refused = True
             self._note(f"no advice: {error}: the copy goes on with {STREAMS} streams and the kernel's own control")
-            return request
+            return
+        self._saved = self._auto().saved(self.advised, self.request)
+        self._note_unfinished()
+        self._tell_advice()
+
+    def _tell_advice(self) -> None:
+        assert self.advised is not None, "there is an advice"
         self._tell({"event": "advice", "lines": self.advised.lines(), **self.advised.as_dict()})
-        self.settings = self.advised.changes
-        return self.advised.request
 
     @staticmethod
     def _auto() -> ModuleType:

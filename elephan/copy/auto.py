@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from elephan import units
@@ -16,7 +17,7 @@ from elephan.advise.forecast import FileSet, forecast
 from elephan.advise.measure import measured
 from elephan.advise.steering import Steerer
 from elephan.advise.text import simulated
-from elephan.copy import control
+from elephan.copy import control, receipt
 from elephan.copy.attempt import Steered
 from elephan.copy.probe import Beside, beside, reflecting, tester
 from elephan.copy.request import CopyRequest
@@ -24,8 +25,20 @@ from elephan.copy.sides import Sides
 from elephan.errors import ElephanError
 
 BYTES_MIN = 1_000_000_000
-"""A smaller copy is not measured unless `--auto` says so: tests and simulation take up to 50 s, and the tests 1 % of
-the bytes."""
+"""With less to send nothing is measured unless `--auto` says so: tests and simulation take up to 50 s, and the tests
+1 % of the bytes."""
+
+AUTO_BYTES_MIN = 100_000_000
+"""With less to send nothing is measured with `--auto` either: 1 % of it is not enough for the tests of capacity and
+loss, which send about 0.8 MB."""
+
+COMPARE_S = 2.0
+"""Time from the first connection after which the wanted bytes known so far count, though the walk of the sources has
+not ended, s."""
+
+FRESH_S = 3600.0
+"""Age up to which an interrupted copy uses its advice again, s: as long as `--retry-for` bridges by default. The
+path's own rate and delay last longer; traffic of others changes from hour to hour."""
 
 STEP_S = 1.0
 """Time between two looks of the steering, s."""
@@ -44,6 +57,10 @@ class Advised:
     """Settings that the user has left open, as the advice sets them."""
     advice: Advice
     facts: PathFacts
+    measured: str
+    """Time of the measurement, UTC."""
+    age_s: float | None = None
+    """Age of the measurement where an earlier command has made it, s."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for the receipt."""
@@ -52,10 +69,15 @@ class Advised:
         facts.pop("sources", None)
         advice = dataclasses.asdict(self.advice)
         advice.pop("table", None)
-        return {"facts": facts, **advice}
+        return {"measured": self.measured, "age_s": self.age_s, "facts": facts, **advice}
 
     def lines(self) -> list[str]:
         """Return it for people."""
+        if self.age_s is not None:
+            return [
+                f"advice of the interrupted copy: {text_of(self.advice.candidate)}: the path was measured "
+                f"{units.duration(round(self.age_s))} ago and is not measured again within {units.duration(FRESH_S)}"
+            ]
         one, (low, middle, high) = self.advice.candidate, self.advice.goodput_bps
         harm = ", ".join(f"{name} {units.share(band[1])}" for name, band in self.advice.harm.items())
         return [
@@ -64,6 +86,40 @@ class Advised:
             *self.advice.reasons,
             simulated(self.advice),
         ]
+
+
+CONDITIONS = ("transport", "congestion_control", "streams", "window_bytes", "rate_bps", "harm")
+"""Settings of a request for which an advice was made: with others it is not used again."""
+
+
+def saved(found: Advised, request: CopyRequest) -> dict[str, Any]:
+    """Return an advice for the state of an unfinished copy; `request` is the user's."""
+    return {
+        "measured": found.measured,
+        "conditions": {name: getattr(request, name) for name in CONDITIONS},
+        "changes": found.changes,
+        "advice": {**found.advice.as_dict(), "table": []},
+        "facts": {**found.facts.as_dict(), "sources": {}},
+    }
+
+
+def reused(about: Mapping[str, Any] | None, request: CopyRequest, now: datetime) -> Advised | None:
+    """Return the advice of an interrupted copy's state; None if it is older than `FRESH_S`, of other settings, or none
+    that can be read.
+    """
+    try:
+        age_s = (now - datetime.fromisoformat(about["measured"])).total_seconds() if about else -1.0
+        if about is None or not 0 <= age_s <= FRESH_S:
+            return None
+        if about["conditions"] != {name: getattr(request, name) for name in CONDITIONS}:
+            return None
+        changes = dict(about["changes"])
+        advice, facts = Advice.from_dict(about["advice"]), PathFacts(**about["facts"])
+        changed = dataclasses.replace(request, **changes)
+    except (KeyError, TypeError, ValueError):
+        # Of another version, or no longer as it was written.
+        return None
+    return Advised(changed, changes, advice, facts, about["measured"], age_s)
 
 
 def controls_of(request: CopyRequest, sides: Sides) -> tuple[str, ...]:
@@ -82,6 +138,7 @@ def advised(request: CopyRequest, sides: Sides, bytes_to_copy: int, wait: Wait, 
     with reflecting(sides.destination, address) as reflector, tester(sides.source, reflector, wait) as test:
         tell({"event": "note", "text": "measuring the path: 20 s at most, 1 % of the data at most"})
         facts = measured(test, bytes_to_copy)
+    measured_at = receipt.now()
     tell({"event": "note", "text": f"simulating candidates on a path of {units.rate(facts.rate_bps)}: 30 s at most"})
     controls = controls_of(request, sides) if request.congestion_control is None else (request.congestion_control,)
     found = advise(facts, bytes_to_copy=bytes_to_copy, harm_limit=request.harm, controls=controls)
@@ -95,7 +152,7 @@ def advised(request: CopyRequest, sides: Sides, bytes_to_copy: int, wait: Wait, 
         changes["window_bytes"] = one.bound_bytes
     if request.rate_bps is None and one.pacing_bps is not None:
         changes["rate_bps"] = one.pacing_bps
-    return Advised(dataclasses.replace(request, **changes), changes, found, facts)
+    return Advised(dataclasses.replace(request, **changes), changes, found, facts, measured_at)
 
 
 def forecast_of(found: Advised, files: int, total: int) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class Sides:
             assert other.agent is not None, "one of them is remote"
             found = other.agent.session.client_address
             if found is None:
-                raise InputError(f"{other.name}: ssh does not say from which address it is reached")
+                raise InputError(f"{other.name}: ssh does not report the address from which it is reached")
             return data_address(other.name, found)
         if other.agent is None:
             return address_of(listener.agent)

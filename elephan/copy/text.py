@@ -115,7 +115,7 @@ class Progress:
 
 
 def _spread(low_s: float, high_s: float) -> str:
-    return f"{units.duration(round(low_s))} to {units.duration(round(high_s))}"
+    return units.duration_range(round(low_s), round(high_s))
 
 
 def entries(number: int) -> str:
@@ -132,8 +132,8 @@ def event_line(event: Mapping[str, Any]) -> str | None:
             return str(event["text"])
         case "fault":
             return f"not copied: {event['path']}: {event['reason']}"
-        case "connected" if event["resumed_bytes"]:
-            return "goes on where it stopped"
+        case "connected" if event["resumed_bytes"] and not event.get("after_comparison"):
+            return "resumes where it stopped"
         case "advice":
             return "\n".join(event["lines"])
         case "decision":
@@ -172,7 +172,7 @@ def _used(receipt: Mapping[str, Any]) -> str:
 def stopped_line(durable_bytes: int | None) -> str:
     """Return the line of a copy that a signal has stopped."""
     there = "nothing is" if not durable_bytes else f"{units.size(durable_bytes)} are"
-    return f"stopped: {there} durable at the destination; the same command goes on from there"
+    return f"stopped: {there} durable at the destination; the same command continues from there"
 
 
 def verified_lines(found: Mapping[str, Any]) -> list[str]:
@@ -185,7 +185,7 @@ def verified_lines(found: Mapping[str, Any]) -> list[str]:
     checked = f"{entries(found['entries'])}, {units.size(found['bytes'])} read"
     took = f"in {units.duration(found['seconds'])}"
     differ = f"{entries(bad)} {'differs' if bad == 1 else 'differ'} from the receipt"
-    said = "all are as the receipt has them" if bad == 0 else differ
+    said = "all match the receipt" if bad == 0 else differ
     lines.append(f"{where}: {checked} {took}: {said}")
     if found["without_hash"]:
         lines.append(

@@ -78,8 +78,8 @@ def forecast(
     is_own_rate = limit == "queue" or (limit == "policer" and flow["congestion_control"] in RATE_BASED)
     if limit == "policer" and not is_own_rate and line_rate_bps is None:
         return Forecast(
-            none_because="its drops keep it below the policer's rate, which does not show: give that rate, --line-rate "
-            "200Mbit/s (`elephan measure policer` finds it)"
+            none_because="its drops keep it below the policer's rate, which cannot be measured here: give that rate, "
+            "--line-rate 200Mbit/s (`elephan measure policer` finds it)"
         )
     if is_own_rate:
         line_rate_bps = int(flow["goodput_bps"] * _packet_bytes(counters) / counters["mss_bytes"])
@@ -89,7 +89,7 @@ def forecast(
         line_rate_bps, device = _interface_rate(flow["remote"])
         assumed = f"the rate of {device}"
     if line_rate_bps is None:
-        return Forecast(none_because="what the path carries is not known: give its rate, --line-rate 1Gbit/s")
+        return Forecast(none_because="the path's rate is not known: give it, --line-rate 1Gbit/s")
     if line_rate_bps < flow["goodput_bps"]:
         return Forecast(none_because=f"it is faster than the path's rate of {rate(line_rate_bps)}: another --line-rate")
     if say is not None:

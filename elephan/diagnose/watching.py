@@ -81,7 +81,7 @@ def watch(
             f"--pid {selection.pid}: only root and its own user may see its files: use sudo, or --port"
         ) from None
     except OSError as error:
-        raise RunError(f"the kernel tells nothing of its sockets (sock_diag): {error}") from error
+        raise RunError(f"the kernel does not report its sockets (sock_diag): {error}") from error
     seen = json.loads(text)
     if not seen["flows"]:
         raise InputError(_nobody(selection))

@@ -157,7 +157,8 @@ class Agent:
         reply = self._replies[number] = Reply(self, request, number)
         body = json.dumps({"id": number, "request": request, **keys}, separators=(",", ":")).encode()
         if len(body) > FRAME_MOST:
-            raise InputError(f"{self.host.name}: a request of {len(body)} bytes; the agent takes {FRAME_MOST}")
+            limit = f"exceeds the agent's limit of {FRAME_MOST}"
+            raise InputError(f"{self.host.name}: a request of {len(body)} bytes {limit}")
         if self._fault is not None:
             raise self._fault
         try:

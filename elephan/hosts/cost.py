@@ -233,7 +233,7 @@ def as_lines(one: Measured) -> list[str]:
 
 def _side_as_text(each: Side) -> str:
     if each.problem is not None or each.fit is None:
-        return f"no cost is told: {each.problem}"
+        return f"no cost was measured: {each.problem}"
     line, largest = each.fit, max(each.samples, key=lambda sample: sample.packet_bytes)
     busiest = max(sample.busiest for sample in each.samples)
     limit = "a core was the limit" if busiest >= FULL else "no core was the limit"

@@ -80,7 +80,8 @@ def address_of(agent: Agent) -> str:
     found = agent.host.address or agent.session.server_address
     if found is None:
         raise InputError(
-            f"{agent.host.name}: ssh does not say at which address it was reached: remove it, and add it with --address"
+            f"{agent.host.name}: ssh does not report the address at which it was reached: remove it, and add it with "
+            "--address"
         )
     return data_address(agent.host.name, found)
 
@@ -94,8 +95,8 @@ def path_addresses(agents: Sequence[Agent]) -> list[str]:
     if len({ipaddress.ip_address(address).version for address in addresses}) > 1:
         left, right = (agent.host.name for agent in agents)
         raise InputError(
-            f"{left} is reached at {addresses[0]} and {right} at {addresses[1]}: give both an address of one family, "
-            "by elephan hosts add ... --address"
+            f"{left} is reached at {addresses[0]} and {right} at {addresses[1]}: give both an address of the same "
+            "family, by elephan hosts add ... --address"
         )
     return addresses
 

@@ -67,6 +67,10 @@ class Session:
         """Address from which the host sees this session come; None as above."""
         self.deployed = False
         """True if the agent's file was sent."""
+        self.sent_bytes = 0
+        """Bytes of the agent's file that were sent, packed."""
+        self.sent_s = 0.0
+        """Time that they took, until the host had checked them, s."""
         self.removed = 0
         """Files of older agents that were removed."""
         self._step = "its login shell did not answer"
@@ -118,7 +122,7 @@ class Session:
 
     def _boot(self, agents: Mapping[str, boot.AgentFile]) -> None:
         passed = 0
-        content, sent = b"", 0
+        content, sent, sent_since_s = b"", 0, 0.0
         while True:
             line = self.output.readline(SAID_MOST)
             passed += len(line)
@@ -137,11 +141,14 @@ class Session:
                     self.removed = int(count) if count.isdecimal() else 0
                 case [boot.MARK, "send", program, *_]:
                     self.deployed = True
+                    sent_since_s = time.monotonic()
                     content = self._packed(agents, program)
                     sent = self._send(content, 0)
                 case [boot.MARK, "more"]:
                     sent = self._send(content, sent)
                 case [boot.MARK, "start"]:
+                    if self.deployed:
+                        self.sent_bytes, self.sent_s = len(content), time.monotonic() - sent_since_s
                     return
                 case _:
                     continue
@@ -158,7 +165,8 @@ class Session:
         piece = content[first : first + boot.PIECE]
         if piece:
             came = f" after {units.size(first)}" if first else ""
-            self._step = f"{units.size(len(piece))} of the agent's file ({units.size(len(content))}) did not come{came}"
+            of = f"the agent's file ({units.size(len(content))})"
+            self._step = f"{units.size(len(piece))} of {of} did not arrive{came}"
         self._step_began_s = time.monotonic()
         try:
             self.input.write(b"%d\n" % len(piece) + piece)
@@ -186,7 +194,7 @@ class Session:
             self.close(0)
             if self._is_late:
                 who = f"{self.host.name} ({self.host.destination})"
-                return RunError(f"{who}: {self._step} within {BOOT_S:g} s: the way to it is slow, or it hangs")
+                return RunError(f"{who}: {self._step} within {BOOT_S:g} s: the connection to it is slow, or it hangs")
             return RunError(f"{self.host.name} ({self.host.destination}): ssh was ended, or did not end in time")
         self._listener.join(1.0)
         return fault_of(self.host, code, self.said, self.machine, self._agents)

@@ -134,7 +134,7 @@ class Result:
         if self.core["unfinished"]:
             lines.append(f"{self.core['unfinished']} commands had no status at the end")
         if self.core["lost"]:
-            lines.append(f"the session was lost and started anew {self.core['lost']} times")
+            lines.append(f"the session was lost and logged in again {self.core['lost']} times")
         return lines
 
 

@@ -56,7 +56,7 @@ def chosen(what: str) -> tuple[CongestionControl, str, str]:
     algorithm, equals, variant = what.partition("=")
     cc = find(algorithm)
     if equals and not variant:
-        raise InputError(f"{what}: behind = comes the variant's name: write {algorithm}, or {algorithm}=mine")
+        raise InputError(f"{what}: the variant's name follows the =: write {algorithm}, or {algorithm}=mine")
     name = kernel_name(variant or cc.name)
     if runs.is_of_run(name):
         # `path clean` would take it for the remains of a killed run.

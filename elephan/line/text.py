@@ -55,7 +55,7 @@ def received_text(got: Received, sent_frames: int | None = None) -> str:
 def latency_text(latency: Latency | None, clock: Clock | None, ipdv_mean_ns: int | None = None) -> str:
     """Return one-way latency with the error that the clocks allow."""
     if latency is None:
-        return f"{NOTHING}: no frame came"
+        return f"{NOTHING}: no frame arrived"
     shown = {
         "min": latency.min,
         "mean": latency.mean,

@@ -59,8 +59,8 @@ def figures(cc: CongestionControl, curves: Curves) -> list[TimeFigure | SweepFig
     after = TimeFigure(
         "after-loss",
         f"{cc.name}: window after one loss",
-        f"{loss.sentence} One flow, one packet lost at 0 s, a window held to {WINDOW} packets (what the path is taken "
-        f"to hold), {units.duration(RTT_S)}, no queue, {curves.of_what}.",
+        f"{loss.sentence} One flow, one packet lost at 0 s, a window limited to {WINDOW} packets (what the path is "
+        f"assumed to hold), {units.duration(RTT_S)}, no queue, {curves.of_what}.",
         units.count,
         (Curve(cc.name, 0, line),),
         False,

@@ -229,7 +229,7 @@ class Daemon:
 
     def _reloaded(self, done: Done) -> None:
         if done.result is None:
-            self.say(f"the file stays as it was read before: {done.fault}")
+            self.say(f"the configuration read before stays in use: {done.fault}")
             return
         spec = Spec.from_json(done.result["spec"])
         if spec.name != self.spec.name or spec.metrics != self.spec.metrics:
@@ -572,7 +572,7 @@ class Daemon:
         if gone:
             self._full_said = False
             days = sorted({path.stem for path in gone})
-            self.say(f"the disk is nearly full: raw samples of {days[0]} to {days[-1]} have gone, summaries stay")
+            self.say(f"the disk is nearly full: raw samples of {days[0]} to {days[-1]} were removed, summaries remain")
         elif not self._full_said:
             self._full_said = True
             self.say(f"the disk is nearly full, and there are no older raw samples to remove: {self.place.location}")

@@ -235,6 +235,28 @@ class MonitorReader(StoreReader):
                 return self._of_raw(day, quantity, start_s, end_s, max_points)
         return self._of_summaries(path_id, quantity, start_s, end_s, max_points)
 
+    def first_s(self, path_id: int, now_s: float, within_s: float) -> float | None:
+        """Return the time of a path's oldest data, Unix s, if it is not older than `within_s`; else, or without data,
+        None.
+        """
+        oldest: list[float | None] = []
+        for seconds in (SECONDS[1], SECONDS[0]):
+            (row,) = self._rows(
+                "select min(start) from monitor_summary where path_id = :id and quantity = 'rtt_s' "
+                "and seconds = :seconds",
+                id=path_id, seconds=seconds,
+            )  # fmt: skip
+            oldest.append(row[0])
+            # An interval begins before its first sample.
+            if row[0] is not None and row[0] < now_s - within_s - seconds:
+                return None
+        (row,) = self._rows("select min(at) from monitor_outcome where path_id = :id", id=path_id)
+        found = [float(one) for one in (oldest[1], row[0]) if one is not None]
+        raw = self.raw(path_id, now_s - within_s, now_s).time_s
+        found += [float(raw[0])] if len(raw) else []
+        first_s = min(found, default=None)
+        return None if first_s is None or first_s < now_s - within_s else float(first_s)
+
     def raw(self, path_id: int, start_s: float, end_s: float) -> Day:
         """Return the raw samples of `[start_s, end_s)` that are on this machine."""
         from elephan.monitor import raw

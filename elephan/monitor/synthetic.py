@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from elephan import units
 from elephan.monitor import journal, raw
 from elephan.monitor.summaries import row
 from elephan.monitor.tables import insert, path_folder, path_id, put
@@ -249,8 +250,7 @@ def _alert_row(one: _Path, event: _Event) -> dict[str, Any]:
     if event.cause == "loss":
         quantity, before, after = "loss", one.loss, event.loss
     found = event.start_s + 5
-    shown = f"{after:.3g}" if quantity == "loss" else f"{after * 1e3:.1f} ms"
-    was = f"{before:.3g}" if quantity == "loss" else f"{before * 1e3:.1f} ms"
+    shown, was = (units.of_quantity(quantity, value) for value in (after, before))
     text = f"{one.name}: {'loss' if quantity == 'loss' else 'RTT'} {shown} instead of {was}"
     forecast = []
     if event.cause != "route":

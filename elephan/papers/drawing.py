@@ -34,7 +34,7 @@ def svg(figure: Figure) -> str:
 def framed(axes: Any, ink: Ink, x_label: str, y_label: str) -> None:
     """Give axes the report's look, with the units at the ends of the axes."""
     draw.frame(axes, ink)
-    axes.set_xlabel(x_label, color=ink.muted, loc="right", labelpad=2)
+    axes.set_xlabel(x_label, color=ink.muted, loc="right", labelpad=6)
     axes.set_title(y_label, loc="left", color=ink.muted, fontsize=8.5, pad=6)
 
 

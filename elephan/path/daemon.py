@@ -120,7 +120,7 @@ def change(run: str, settings: Sequence[str]) -> Shown:
     live.change(run, settings)
     found = next((path for path in show() if path.id == run), None)
     if found is None:
-        raise InputError(f"no path {run}: it has just gone")
+        raise InputError(f"no path {run}: it has just ended")
     return found
 
 
@@ -152,7 +152,7 @@ def down(run: str) -> str:
     try:
         facts = open(run_lock.LOCKS / run, encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"no path {run}: it has just gone") from None
+        raise InputError(f"no path {run}: it has just ended") from None
     with facts:
         with suppress(ProcessLookupError):
             os.kill(living[run]["pid"], signal.SIGTERM)
@@ -160,7 +160,7 @@ def down(run: str) -> str:
         while run_lock.lives(run):
             if time.monotonic() > deadline_s:
                 pid = living[run]["pid"]
-                raise RunError(f"{run} has not gone within {PATIENCE_S:.0f} s: kill {pid}, then elephan path clean")
+                raise RunError(f"{run} has not ended within {PATIENCE_S:.0f} s: kill {pid}, then elephan path clean")
             time.sleep(0.05)
         try:
             return str(json.load(facts)["report"])

@@ -57,7 +57,7 @@ class Report:
             found.append("it had no precedence over other programs, which delay it by their time slices")
         if found and self.core["stalls"]:
             stood = f"stood still {pluralize(self.core['stalls'], 'time')}, {_ms(self.core['stalled_ns'])} in all"
-            found.append(f"its thread {stood}: the machine was held up, as a virtual one is by its host")
+            found.append(f"its thread {stood}: the machine was paused, as a hypervisor does")
         if self.core["failure"]:
             found.append(str(self.core["failure"]))
         return found

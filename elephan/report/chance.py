@@ -65,6 +65,15 @@ def expected_losses(record: Record) -> float:
     return found
 
 
+def loss_per_packet(loss: Mapping[str, Any], packet_bytes: int) -> float:
+    """Return how often a line takes a packet, per packet of this size, whether it draws or counts; a burst counts once,
+    and a list of packets not at all.
+    """
+    if loss["kind"] == "every_nth":
+        return 1.0 / int(loss["n"])
+    return min(1.0, _by_chance(loss, 1.0, packet_bytes))
+
+
 def _by_chance(loss: Mapping[str, Any], packets: float, line_bytes: float) -> float:
     match loss["kind"]:
         case "independent":

@@ -41,6 +41,9 @@ _VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)"} | {
 SIZE_INCHES = (6.4, 2.7)
 PNG_DPI = 160
 
+LABEL_PAD = 6.0
+"""Between ticks and title of an axis, points: on a telephone the page enlarges both (style.css)."""
+
 
 class Ink:
     """The colours of one drawing."""
@@ -140,6 +143,7 @@ def frame(axes: Any, ink: Ink) -> None:
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(ink.muted)
     axes.tick_params(colors=ink.muted, labelcolor=ink.muted, length=3, which="both")
+    axes.tick_params(axis="x", pad=LABEL_PAD)
     axes.tick_params(axis="y", length=0, which="both")
     axes.grid(axis="y", color=ink.grid, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -205,7 +209,7 @@ def _draw_time(axes: Any, figure: TimeFigure, ink: Ink) -> None:
             color=ink.muted,
             fontsize=7.5,
         )
-    axes.set_xlabel(f"time, {figure.time_unit}", color=ink.muted, loc="right", labelpad=1)
+    axes.set_xlabel(f"time, {figure.time_unit}", color=ink.muted, loc="right", labelpad=LABEL_PAD)
     _vertical(axes, figure.show, figure.log)
     ends = [
         End(curve.label, ink.curve(curve.colour), curve_id(curve.colour, number), *_end(curve.line))
@@ -327,7 +331,7 @@ def _draw_sweep(axes: Any, figure: SweepFigure, ink: Ink) -> None:
     axes.xaxis.set_major_locator(FixedLocator([x for x, _ in ticks]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticklabels([name for _, name in ticks])
-    axes.set_xlabel(figure.x_label, color=ink.muted, loc="right", labelpad=1)
+    axes.set_xlabel(figure.x_label, color=ink.muted, loc="right", labelpad=LABEL_PAD)
     _vertical(axes, figure.metric.show, figure.y_log)
     end_labels.draw(axes, ends)
 

@@ -14,6 +14,9 @@ LETTERS = 22
 
 FONT_POINTS = 7.5
 
+NEAR = 0.015
+"""Part of the axes' width from the right edge within which a curve ends there."""
+
 
 @dataclass(frozen=True)
 class End:
@@ -28,7 +31,7 @@ class End:
 
 
 def draw(axes: Any, ends: Sequence[End]) -> None:
-    """Write the names to the right of the axes, none over another, with a line from each curve's end.
+    """Write the names to the right of the axes, none over another, with a line from each curve that ends there.
 
     The axes have their final limits.
     """
@@ -40,7 +43,12 @@ def draw(axes: Any, ends: Sequence[End]) -> None:
     heights = [float(to_axes.transform(axes.transData.transform((end.x, end.y)))[1]) for end in ends]
     inches = axes.get_position().height * axes.figure.get_size_inches()[1]
     places = apart(heights, 1.25 * FONT_POINTS / 72 / inches)
+    right = axes.transData.transform((max(end.x for end in ends), ends[0].y))[0]
+    edge = axes.transAxes.transform((1.0, 0.0))[0]
     for end, place in zip(ends, places, strict=True):
+        # The line of a curve that ends earlier would run through the others: its colour tells whose name it is.
+        x = axes.transData.transform((end.x, end.y))[0]
+        reaches = x >= min(right, edge) - NEAR * (edge - axes.transAxes.transform((0.0, 0.0))[0])
         text = axes.annotate(
             end.label if len(end.label) <= LETTERS else f"{end.label[: LETTERS - 1]}…",
             (end.x, end.y),
@@ -50,10 +58,13 @@ def draw(axes: Any, ends: Sequence[End]) -> None:
             fontsize=FONT_POINTS,
             color=end.colour,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": end.colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0},
+            arrowprops={"arrowstyle": "-", "color": end.colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0}
+            if reaches
+            else None,
         )
         text.set_gid(f"{end.gid}-name")
-        text.arrow_patch.set_gid(f"{end.gid}-line")
+        if reaches:
+            text.arrow_patch.set_gid(f"{end.gid}-line")
 
 
 def apart(heights: Sequence[float], gap: float) -> list[float]:

@@ -9,7 +9,7 @@ from elephan.record import canonical_json
 from elephan.report import backend_comparison, load_curve
 from elephan.report.figures import MOST_CURVES, Colours, track_label
 from elephan.report.limits import MISSING, missing_share
-from elephan.report.metrics import Metric, metric
+from elephan.report.metrics import Metric, is_ranked, metric
 from elephan.report.points import Point
 from elephan.report.statistics import Estimate
 from elephan.units import pluralize
@@ -27,7 +27,8 @@ class Bar:
     label: str
     colour: int
     text: str
-    part: float
+    part: float | None
+    """None: the point has no such value, and no bar."""
     best: bool
 
 
@@ -62,9 +63,11 @@ def headline_of(points: Sequence[Point], colours: Colours) -> Headline | None:
 
 
 def _names(points: Sequence[Point]) -> tuple[str, ...]:
-    for names in (LAG, LATENCY, REQUESTS):
-        if any(point.metric(names[0]) is not None for point in points):
-            return names
+    # A sentence about one protocol's frames says nothing of a run that has none.
+    for has in (all, any):
+        for names in (LAG, LATENCY, REQUESTS):
+            if has(point.metric(names[0]) is not None for point in points):
+                return names
     return BULK
 
 
@@ -92,7 +95,7 @@ def _tile_of(what: Metric, values: Sequence[tuple[str, int, Estimate | None]]) -
     if not given:
         return None
     largest = max(given)
-    best = (max if what.better == "higher" else min)(given) if max(given) > min(given) else None
+    best = (max if what.better == "higher" else min)(given) if is_ranked(what) and max(given) > min(given) else None
     return Tile(
         what,
         tuple(
@@ -100,7 +103,7 @@ def _tile_of(what: Metric, values: Sequence[tuple[str, int, Estimate | None]]) -
                 label=label,
                 colour=colour,
                 text=what.show(None if value is None else value.mean),
-                part=0.0 if value is None or largest <= 0 else value.mean / largest,
+                part=None if value is None else 0.0 if largest <= 0 else value.mean / largest,
                 best=value is not None and value.mean == best,
             )
             for label, colour, value in values
@@ -140,12 +143,24 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
         clause = f"99 of 100 frames that arrived before the run ended took at most {what.show(best)}"
     if what.name == "lag_p99_s" and (risk := point.metric("lag_max_bytes")) is not None:
         clause += f", and at the worst instant {metric('lag_max_bytes').show(risk.mean)} were at risk"
+    if names is REQUESTS:
+        clause += _times(point)
     if len(ranked) == 1:
         return f"{clause[0].upper()}{clause[1:]}."
     worst, other = ranked[-1]
     if worst == best:
         return f"With every setting {clause}."
     return f"With {point.label} {clause}. Worst is {other.label}: {what.show(worst)}."
+
+
+def _times(point: Point) -> str:
+    """Return the times of a point's requests, that of reads and of writes."""
+    times = [
+        f"{word} {what.show(found.mean)}"
+        for word, what in (("reads", metric("read_latency_p99_s")), ("writes", metric("write_latency_p99_s")))
+        if (found := point.metric(what.name)) is not None
+    ]
+    return f"; of 100 requests 99 take at most: {', '.join(times)}" if times else ""
 
 
 def _wins(points: Sequence[Point], what: Metric) -> str:

@@ -181,7 +181,8 @@ def render(
 
     return _template().render(
         title=first.scenario.title or first.scenario.name,
-        description=first.scenario.description,
+        # A line of the file is no line of the page; an empty one ends a paragraph.
+        description=re.sub(r"(?<!\n)\n(?!\n)", " ", first.scenario.description.strip()),
         table=table,
         results=results_table(table),
         headline=headline,

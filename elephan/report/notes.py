@@ -88,18 +88,19 @@ def extrapolated(spec: Mapping[str, Any], how: Mapping[str, Any] | None) -> list
     if "refused" in how:
         bound = ""
         if "completion_low_s" in how:
-            times = (units.duration(how[f"completion_{end}_s"]) for end in ("low", "high"))
-            rates = (units.rate(how[f"goodput_{end}_bps"]) for end in ("high", "low"))
-            bound = "; completion is between {} and {} ({} to {})".format(*times, *rates)
+            low, high = (how[f"completion_{end}_s"] for end in ("low", "high"))
+            rates = "{} to {}".format(*(units.rate(how[f"goodput_{end}_bps"]) for end in ("high", "low")))
+            bound = f"; completion is between {units.duration_range(low, high, ' and ')} ({rates})"
             bound += " by what the line lets through and by the control's response to as many losses as were seen"
+            bound += ", too wide to plan by" if units.is_useless(low, high) else ""
         return [
             f"{part}, and the rest cannot be extrapolated: {how['refused']}{bound}; --exact (run.exact) simulates all "
             "of it"
         ]
     whole = "the run ends before the copy"
     if "completion_s" in how:
-        expected, low, high = (units.duration(how[f"completion_{key}s"]) for key in ("", "low_", "high_"))
-        whole = f"completion {expected}, 95 % from {low} to {high}"
+        expected, low, high = (how[f"completion_{key}s"] for key in ("", "low_", "high_"))
+        whole = f"completion {units.duration(expected)}, 95 % from {units.duration_range(low, high)}"
     steady = f"steady from {units.duration(how['steady_from_s'])} on by MSER"
     batches = f"{how['batches']} batch means of {units.duration(how['batch_s'])}"
     return [

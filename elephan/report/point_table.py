@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from elephan.record import Record, canonical_json
 from elephan.report import backend_comparison, load_curve
-from elephan.report.metrics import HEADLINE, Metric, present
+from elephan.report.metrics import HEADLINE, Metric, is_ranked, present
 from elephan.report.points import Point, points_of, short, shown
 from elephan.report.statistics import Estimate
 from elephan.report.table import KNEE, Cell, Row, Table, bounds, load_of, notes_of, unlisted
@@ -80,7 +80,7 @@ def _best_of_each(points: Sequence[Point], columns: Sequence[Metric]) -> dict[tu
     for numbers in groups.values():
         for column in columns:
             given = [value.mean for n in numbers if (value := points[n].metric(column.name)) is not None]
-            if column.better == "neither" or len(given) < 2 or min(given) == max(given):
+            if not is_ranked(column) or len(given) < 2 or min(given) == max(given):
                 continue
             best = max(given) if column.better == "higher" else min(given)
             found.update({(n, column.name): best for n in numbers})

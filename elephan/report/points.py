@@ -150,14 +150,28 @@ def points_of(records: Sequence[Record]) -> list[Point]:
 
 
 def distinct_texts(values: Sequence[Any]) -> list[Any]:
-    """Return inline tables without the entries that all of them have, and other values as they are."""
+    """Return inline tables in words, without the entries that all of them have, and other values as they are."""
     if not all(isinstance(value, str) and value.startswith("{") for value in values):
         return list(values)
     tables = [tomllib.loads(f"value = {value}")["value"] for value in values]
     first = tables[0] if tables else {}
     common = {key for key, value in first.items() if all(table.get(key) == value for table in tables)}
     own = [{key: value for key, value in table.items() if key not in common} for table in tables]
-    return [", ".join(f"{key} = {format_value(value)}" for key, value in table.items()) or "{}" for table in own]
+    short_texts = [", ".join(_in_words(key, value) for key, value in table.items()) or shown(None) for table in own]
+    if len(set(short_texts)) == len({canonical_json(table) for table in own}):
+        return short_texts
+    # A word alone may stand for two keys.
+    return [", ".join(f"{key} {format_value(value)}" for key, value in table.items()) or shown(None) for table in own]
+
+
+def _in_words(key: str, value: Any) -> str:
+    """Return an entry of an inline table: a word by itself, a switch by its name, a quantity with its name."""
+    name = key.replace("_", " ")
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    if isinstance(value, str) and value[:1].isalpha():
+        return value
+    return f"{name} {value if isinstance(value, str) else format_value(value)}"
 
 
 def varied_keys(records: Sequence[Record]) -> list[str]:

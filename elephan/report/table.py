@@ -74,9 +74,8 @@ class Table:
 
     @property
     def ranks(self) -> bool:
-        """Return True if the best of a column is marked: along a load curve the knee is, in its place."""
-        cells = [cell for row in self.rows for cell in row.cells]
-        return any(cell.best for cell in cells) or not any(row.is_knee for row in self.rows)
+        """Return True if the best of a column is marked."""
+        return any(cell.best for row in self.rows for cell in row.cells)
 
     @property
     def caption(self) -> str:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from elephan.blocktrace import device_number
 from elephan.core import native
 from elephan.scenario.problem import wrong
 
@@ -136,6 +137,31 @@ def _mtu(value: Any) -> int:
 
 
 Mtu = Annotated[int, PlainValidator(_mtu), _typed("size 68B to 65535B", **_SIZE)]
+
+
+def _block_device(value: Any) -> int:
+    expected = 'a device\'s number from 0, or "major,minor" such as "8,16"'
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise wrong(expected)
+    try:
+        return device_number(str(value))
+    except ValueError:
+        raise wrong(expected) from None
+
+
+BlockDevice = Annotated[
+    int,
+    PlainValidator(_block_device),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": U32_MAX},
+                {"type": "string", "pattern": r"^\s*[0-9]+(,[0-9]+)?\s*$"},
+            ],
+            "x-type": 'integer from 0, or "major,minor"',
+        }
+    ),
+]
 
 
 def number(value: Any, expected: str) -> Fraction:

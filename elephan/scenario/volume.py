@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from elephan.run_spec.types import OutOfRangeSpec, SchedulerSpec, TraceFormatSpec
 from elephan.scenario.problem import wrong
-from elephan.scenario.quantity import U32_MAX, U64_MAX, Bytes, Part, Positive, PositiveSize, Span, Whole
+from elephan.scenario.quantity import U64_MAX, BlockDevice, Bytes, Part, Positive, PositiveSize, Span, Whole
 from elephan.scenario.table import Table, Tagged, setting
 
 _SECTOR = 512
@@ -68,8 +68,8 @@ class TraceSource(Table):
     """Factor on all times; 2 is half as fast."""
     loop: bool = setting(False, examples=[True])
     """Begin again at its end."""
-    device: Annotated[int, Whole(0, U32_MAX)] | None = setting(None, examples=[0])
-    """Only requests to this device. When absent: all."""
+    device: BlockDevice | None = setting(None, examples=[0, "8,16"])
+    """Only requests to this device, as `elephan trace` names it. When absent: all."""
     out_of_range: OutOfRangeSpec = setting("refuse", examples=["wrap"])
     """A request beyond the unit: refused before the run, left out, or taken modulo its size."""
 

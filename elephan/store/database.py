@@ -459,7 +459,7 @@ class Store:
             return int(execute("select count(*) from run", {})[0][0])
 
     def series(self, run_id: str) -> Series | None:
-        """Return the time series of a run, None when it has none. Raises `StoreError` when its files are gone."""
+        """Return the time series of a run, None when it has none. Raises `StoreError` when its files are missing."""
         row = self.stored(run_id)
         return None if row is None else self.series_named(row.series)
 

@@ -49,7 +49,7 @@ class Rule:
     not_version: str | None = None
     """Runs of other versions than this one."""
     without_series: bool = False
-    """Runs whose series were stored and are gone."""
+    """Runs whose series were stored and are missing."""
 
     def __bool__(self) -> bool:
         return self != Rule()

@@ -226,6 +226,6 @@ def read_parquet(path: Path) -> pa.Table:
     try:
         return pq.read_table(path, partitioning=None)
     except FileNotFoundError as error:
-        raise StoreError(f"the series {path} is gone; run it again with --again") from error
+        raise StoreError(f"the series {path} is missing; run it again with --again") from error
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"cannot read the series {path}: {str(error).splitlines()[0]}") from error

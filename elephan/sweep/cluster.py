@@ -102,7 +102,7 @@ class Cluster:
         """Format it for people, on one line."""
         count = len(self.client.nthreads())
         if not count:
-            return f"the cluster {self.address} has no worker yet; runs begin when one comes"
+            return f"the cluster {self.address} has no worker yet; runs begin when one connects"
         return f"cluster {self.address}: {pluralize(count, 'worker')}, {pluralize(self.threads(), 'run')} at once"
 
     def threads(self) -> int:
@@ -243,8 +243,8 @@ class ClusterWorkers:
             raise self._meaning(future.exception())
         else:
             raise RunError(
-                f"--cluster {self._cluster.address}: the scheduler has gone or has dropped the sweep; "
-                "the same command goes on from what is stored"
+                f"--cluster {self._cluster.address}: the scheduler ended or dropped the sweep; "
+                "the same command continues from what is stored"
             )
 
     def _meaning(self, error: BaseException | None) -> BaseException:

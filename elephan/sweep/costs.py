@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from elephan.units import duration
+from elephan.units import duration, duration_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class Estimate:
     def __str__(self) -> str:
         """Format it for people."""
         middle, least, most = (duration(value) for value in (self.seconds, self.least, self.most))
-        return middle if least == most else f"{middle} ({least} to {most})"
+        return middle if least == most else f"{middle} ({duration_range(self.least, self.most)})"
 
     def scaled(self, factor: float, more: float = 0.0) -> Estimate:
         """Return it times `factor` and `more` seconds later."""

@@ -153,7 +153,7 @@ def plan(
 def _named(location: str | None, is_open: bool) -> str:
     """Return a store in words: where it is, and whether it tells which runs it has."""
     if location == "none":
-        return "none: nothing is kept"
+        return "none: nothing is stored"
     place = Place.of(location or default_location())
     if is_open:
         return place.location

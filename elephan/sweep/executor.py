@@ -70,7 +70,7 @@ class Interrupted(ElephanError):
     def __init__(self, ended: int, total: int, stored: bool) -> None:
         """Name the command that goes on."""
         be = "is" if ended == 1 else "are"
-        kept = f"{be} stored; the same command goes on from here" if stored else f"{be} lost: there was no store"
+        kept = f"{be} stored; the same command continues from here" if stored else f"{be} lost: there was no store"
         super().__init__(f"stopped: {ended} of {pluralize(total, 'run')} had ended and {kept}")
 
 

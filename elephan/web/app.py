@@ -39,7 +39,7 @@ from elephan.web.live import Full, Hub
 from elephan.web.runs import Runs
 from elephan.web.sessions import Sessions
 from elephan.web.tokens import TokenFile
-from elephan.web.window import Window, WrongWindow
+from elephan.web.window import DEFAULT, SPANS, Window, WrongWindow, span_for
 
 THREADS = 4
 """Requests that read the store at once: each thread has a connection."""
@@ -195,8 +195,10 @@ def _monitor(app: FastAPI, reader: MonitorReader, hub: Hub, tests: AskedTests) -
 
     @app.get("/paths/{monitor}/{name:path}")
     def path(request: Request, monitor: str, name: str) -> Response:
-        found = path_named(monitor, name)
-        return HTMLResponse(pages.path_page(visit_of(request), reader, found, window_of(request), tests))
+        found, now_s = path_named(monitor, name), time.time()
+        default = span_for(reader.first_s(found.id, now_s, SPANS[DEFAULT]), now_s)
+        window = Window.of(request.query_params, now_s, default)
+        return HTMLResponse(pages.path_page(visit_of(request), reader, found, window, tests))
 
     @app.get("/events")
     async def events(request: Request) -> Response:

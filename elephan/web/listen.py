@@ -62,7 +62,7 @@ def check(listen: Listen, certificate: Path | None, key: Path | None, tokens: Pa
     if not listen.is_loopback and certificate is None:
         raise InputError(
             f"--listen {listen.in_url}:{listen.port}: an address that other machines reach needs TLS and login; give "
-            "--tls-cert, --tls-key and --tokens, or keep 127.0.0.1 and come by ssh -L"
+            "--tls-cert, --tls-key and --tokens, or keep 127.0.0.1 and connect through ssh -L"
         )
     if not listen.is_loopback and tokens is None:
         raise InputError(f"--listen {listen.in_url}:{listen.port}: an address that other machines reach needs --tokens")

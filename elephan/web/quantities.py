@@ -87,7 +87,7 @@ CHARTS = (
     Chart(
         "loss",
         "Loss",
-        "Part of the probes that were lost in each interval.",
+        "Part of the probes that were lost in each interval: 1e-3 is one in 1000.",
         "ratio",
         (Line("loss", "loss"),),
         from_zero=True,

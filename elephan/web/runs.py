@@ -90,7 +90,7 @@ class Runs:
             return None
 
     def management(self, record: Record) -> Managed:
-        """Return what the manager of a run did, for its page. Raises `StoreError` when its series are gone."""
+        """Return what the manager of a run did, for its page. Raises `StoreError` when its series are missing."""
         from elephan.report.management import managed_of
 
         store = self.store()

@@ -74,7 +74,8 @@ def must_be_private(file: Path, found: os.stat_result) -> None:
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise InputError(f"--tokens {file}: others may read it (mode {stat.S_IMODE(found.st_mode):o}); chmod 600 it")
     if found.st_uid not in (os.geteuid(), 0):
-        raise InputError(f"--tokens {file}: it belongs to user {found.st_uid}, not to the one who reads it")
+        owner = "it has to belong to the user who runs elephan"
+        raise InputError(f"--tokens {file}: it belongs to user {found.st_uid}, and {owner}")
 
 
 def _tokens(file: Path, content: object) -> list[Token]:

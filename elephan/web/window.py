@@ -41,14 +41,14 @@ class Window:
     """The name of one that follows the clock; nothing for one that stands."""
 
     @classmethod
-    def of(cls, query: Mapping[str, str], now_s: float) -> Window:
-        """Read the window of a URL's query; by default the last day. Raises `WrongWindow`."""
+    def of(cls, query: Mapping[str, str], now_s: float, default: str = DEFAULT) -> Window:
+        """Read the window of a URL's query; without one, that of the name `default`. Raises `WrongWindow`."""
         if "from" in query or "to" in query:
             start_s, end_s = (_instant(name, query.get(name, "")) for name in ("from", "to"))
             if end_s - start_s < LEAST_S:
                 raise WrongWindow(f"to={query['to']}: right is a time at least {LEAST_S:.0f} s after from")
             return cls(start_s, end_s, "")
-        span = query.get("span", DEFAULT)
+        span = query.get("span", default)
         if span not in SPANS:
             raise WrongWindow(f"span={span}: right are {', '.join(SPANS)}")
         return cls(now_s - SPANS[span], now_s, span)
@@ -62,6 +62,16 @@ class Window:
     def length_s(self) -> float:
         """Return its length."""
         return self.end_s - self.start_s
+
+
+def span_for(first_s: float | None, now_s: float) -> str:
+    """Return the name of the window for a path whose oldest data is of `first_s`: the shortest that shows all of it, so
+    that a new path's first hour fills its charts; at most `DEFAULT`.
+    """
+    if first_s is None:
+        return DEFAULT
+    age_s = now_s - first_s
+    return next((name for name, length_s in SPANS.items() if age_s <= length_s <= SPANS[DEFAULT]), DEFAULT)
 
 
 def around(start_s: float, end_s: float) -> Window:

@@ -315,7 +315,7 @@ def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(folder: Path) -> None:
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=20)
     assert running.returncode == 130
-    assert "error: stopped: 1 of 2 runs had ended and is stored; the same command goes on from here" in err
+    assert "error: stopped: 1 of 2 runs had ended and is stored; the same command continues from here" in err
     assert "Traceback" not in err
     assert stored(folder) == 1
 

@@ -70,7 +70,7 @@ def test_json_has_the_numbers_behind_the_words(elephan: Run, tmp_path: Path) -> 
     assert vegas["neighbour_kept"] > 1.25 and "gives way to a reno neighbour" in vegas["why"]
     assert vegas["queue_s"] < reno["queue_s"]
     assert flood["neighbour_kept"] < 0.5 and flood["caused_drops"] > 10 * reno["caused_drops"]
-    assert any(text.startswith("overruns queues") for text in flood["why"])
+    assert any(text.startswith("overflows queues") for text in flood["why"])
     assert all(len(row["runs_alone"]) == len(row["runs_beside_reno"]) == 1 for row in rows.values())
     (record,) = json.loads(
         elephan("results", "list", "--json", "--where", "flow.neighbour.congestion_control=reno", "--newest", "1")[1]

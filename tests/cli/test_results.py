@@ -109,7 +109,7 @@ def test_a_series_file_that_is_gone_or_damaged_hides_no_other(
     write_parquet(make_series(count=21).link, damaged)
     code, out, err = elephan("results", "check")
     assert (code, out) == (1, "3 runs checked, 2 damaged\n")
-    assert f"error: run {runs[0].id}: the series {gone} is gone" in err
+    assert f"error: run {runs[0].id}: the series {gone} is missing" in err
     assert f"error: run {runs[1].id}: its series are damaged: " in err and f"run {runs[2].id}" not in err
     damaged.write_bytes(damaged.read_bytes()[:100])
     assert f"error: run {runs[1].id}: cannot read the series {damaged}: " in elephan("results", "check")[2]

@@ -58,18 +58,18 @@ def of(cc: str = "plain", exact: bool = True, path_packets: float = 333, **chang
         (of(line_share=0.93, offered_share=0.995), "carries all that is offered"),
         (
             of(line_share=0.2, offered_share=0.5),
-            "slow to open its window: a mean window of 100 packets, the path holds 333",
+            "opens its window slowly: a mean window of 100 packets, the path holds 333",
         ),
         (of(line_share=0.48, load_share=0.5, offered_share=1.0), "carries all that is offered"),
         # A load of half the line does not fill it, whatever the window.
         (of(line_share=0.4, load_share=0.5, offered_share=0.8, line_drops=9), "carries 80.0 % of what is offered"),
         (of(timeouts=3, recoveries=10, line_drops=10), "waits for 3 time-outs"),
         (of(timeouts=1, recoveries=4, line_drops=4), "waits for 1 time-out"),
-        (of(timeouts=1, recoveries=10, line_drops=10), "held down by the line's losses: a mean window of 100 packets"),
+        (of(timeouts=1, recoveries=10, line_drops=10), "limited by the line's losses: a mean window of 100 packets"),
         # A burst of 400 drops in the queue is one episode of the 11; the line's ten packets are the others.
-        (of(caused_drops=400, line_drops=10, recoveries=11), "held down by the line's losses"),
-        (of(caused_drops=400, line_drops=1, recoveries=11), "slow to come back from the drops it causes"),
-        (of(caused_drops=4, recoveries=4, window_packets=330), "slow to come back from the drops it causes"),
+        (of(caused_drops=400, line_drops=10, recoveries=11), "limited by the line's losses"),
+        (of(caused_drops=400, line_drops=1, recoveries=11), "recovers slowly from the drops that it causes"),
+        (of(caused_drops=4, recoveries=4, window_packets=330), "recovers slowly from the drops that it causes"),
         # The kernel cannot always tell whose recoveries they were: with both kinds of loss there is no telling.
         (of(caused_drops=4, line_drops=4, recoveries=None, window_packets=330), "does not fill the line"),
     ],
@@ -88,7 +88,7 @@ def test_queue_drops_and_vain_repeats_are_named_when_they_are_worth_it() -> None
     # An idle line has no queue either; that is no merit.
     assert explanations.queue(of(rtt_mean_s=0.021, line_share=0.1), 0.020) == ""
     assert explanations.queue(of(), None) == ""
-    assert explanations.drops(of(caused_drops=1500)) == "overruns queues: 1.50 % of its packets dropped there"
+    assert explanations.drops(of(caused_drops=1500)) == "overflows queues: 1.50 % of its packets dropped there"
     assert explanations.drops(of(caused_drops=500)) == ""
     assert explanations.drops(of(caused_drops=0)) == "causes no loss"
     assert explanations.drops(of(caused_drops=0, line_share=0.2)) == ""
@@ -126,7 +126,7 @@ def test_nothing_is_explained_that_another_seed_might_turn_round() -> None:
     assert explanations.limit(mixed).startswith("does not fill the line")
     # Without certain losses, a low share of the line cannot be due to loss.
     unlucky = of(line_share=[0.5, 0.55, 0.5, 0.45], line_drops=[0, 1, 2, 1], recoveries=[0, 1, 2, 1])
-    assert explanations.limit(unlucky).startswith("slow to open its window")
+    assert explanations.limit(unlucky).startswith("opens its window slowly")
     assert explanations.drops(of(caused_drops=[0, 3000, 100, 2000, 0])) == ""
     assert explanations.neighbour(of(neighbour_bps=[2e7, 4e7, 5e7])) == ""
     assert explanations.neighbour(of(neighbour_bps=[1e7, 2e7, 1.5e7], fair_bps=[3e7, 6.1e7, 4.4e7])).startswith(

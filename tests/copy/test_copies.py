@@ -149,7 +149,7 @@ def test_the_same_command_goes_on_after_a_kill(
         front.send_signal(signal.SIGKILL if victim == "front" else signal.SIGINT)
         said = front.communicate(timeout=30)[1]
         assert front.returncode == (-signal.SIGKILL if victim == "front" else 130)
-        assert victim == "front" or "the same command goes on from there" in said
+        assert victim == "front" or "the same command continues from there" in said
         assert len(list((state / "unfinished").glob("*.json"))) == 1
         # Data that was in the kernel's buffers when the front was killed may still have made it whole.
         assert not there.exists() or there.read_bytes() == source.read_bytes()

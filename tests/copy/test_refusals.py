@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from elephan.copy.api import _Copy
-from elephan.copy.name import name_of
-from elephan.copy.request import CopyRequest, Place
-from elephan.copy.sides import Side, Sides
-from elephan.copy.state import unfinished, write
+from elephan.copy.request import Place
 from elephan.errors import InputError
-from elephan.hosts.agent import Inbox
 from tests.copy.conftest import Copy
 
 
@@ -66,14 +61,6 @@ def test_a_receipt_that_cannot_be_written_ends_the_copy_at_once(copy_alone: Copy
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done
     assert "all is copied, but the receipt is not: /proc/none/receipt.json: cannot be written" in done.stderr
     assert (tmp_path / "there").read_bytes() == b"content" and not list((state / "unfinished").glob("*"))
-
-
-def test_a_copy_that_goes_on_keeps_the_advice_but_for_what_is_set(state: Path) -> None:
-    request = CopyRequest([Place.parse("/data")], Place.parse("nyc:/backup"), streams=2, auto=None)
-    write(unfinished() / f"{name_of(request)}.json", {"settings": {"streams": 8, "congestion_control": "bbr"}})
-    sides = Sides(Side("send", None, None), Side("receive", None, None), Inbox())
-    found = _Copy(request, lambda _: None, lambda _: False)._advised(sides)
-    assert (found.streams, found.congestion_control) == (2, "bbr")
 
 
 def test_a_place_is_what_scp_takes_it_for() -> None:

@@ -48,6 +48,6 @@ def test_a_line_has_rate_now_and_mean_share_of_the_line_and_time_left_with_its_b
 def test_people_see_at_once_what_they_should_know() -> None:
     lost = {"event": "lost", "attempt": 2, "text": "nyc: cannot be reached", "wait_s": 4.0}
     assert event_line(lost) == "attempt 2: nyc: cannot be reached; trying again in 4.00 s"
-    assert event_line({"event": "connected", "resumed_bytes": 5_000_000}) == "goes on where it stopped"
+    assert event_line({"event": "connected", "resumed_bytes": 5_000_000}) == "resumes where it stopped"
     assert event_line({"event": "connected", "resumed_bytes": 0}) is None
     assert event_line({"event": "retry", "reason": "x"}) is None

@@ -84,7 +84,7 @@ def test_a_file_that_does_not_arrive_is_named(
     slow_steps(monkeypatch)
     through(2**30, 300_000)
     with pytest.raises(
-        RunError, match=r"left .*: 65.5 kB of the agent's file \(.* MB\) did not come after .* within 8 s"
+        RunError, match=r"left .*: 65.5 kB of the agent's file \(.* MB\) did not arrive after .* within 8 s"
     ):
         Agent(Host("left", "root@left"))
 

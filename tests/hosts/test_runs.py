@@ -191,7 +191,7 @@ def test_two_addresses_of_ipv6_are_a_path(hosts: testbed.Hosts, elephan: Elephan
         assert record["metrics"]["delivered_bytes"] == 2_000_000
         assert any("MTU is 65536 B" in note for note in record["notes"]), record["notes"]
         mixed = elephan("check", file, "--on", "hosts", "--hosts", "six,right")
-        assert mixed.returncode == 2 and "an address of one family" in mixed.stderr, mixed.stderr
+        assert mixed.returncode == 2 and "an address of the same family" in mixed.stderr, mixed.stderr
     finally:
         book.write_text(before)
         hosts.left.run("sysctl", "-w", "net.ipv6.conf.lo.disable_ipv6=1")

@@ -34,14 +34,14 @@ def test_who_holds_connections_without_logging_in_keeps_nobody_out(
 ) -> None:
     from_one = idle(target, 1)
     load(target)
-    assert "started anew" not in capsys.readouterr().out
+    assert "logged in again" not in capsys.readouterr().out
     [one.close() for one in from_one]
     time.sleep(0.5)
     from_many = idle(target, 8)
     # Silent ones keep their places for a second.
     time.sleep(1.5)
     load(target)
-    assert "started anew" not in capsys.readouterr().out
+    assert "logged in again" not in capsys.readouterr().out
     [one.close() for one in from_many]
 
 

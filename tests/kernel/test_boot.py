@@ -195,7 +195,7 @@ def test_without_root_both_are_refused_in_one_line(words: tuple[str, ...]) -> No
     ("words", "text"),
     [
         (("renoo",), "no congestion control 'renoo'"),
-        (("reno=",), "comes the variant's name"),
+        (("reno=",), "the variant's name follows"),
         (("storage_friendly", "--set", "reduction=7"), "--set reduction: a number from"),
         (("reno=kbeef01",), "is how runs name theirs"),
     ],

@@ -123,7 +123,7 @@ def test_down_of_what_has_just_gone_is_one_line(path: daemon.Shown, monkeypatch:
     # The path was seen a moment ago: another `down` was faster.
     with monkeypatch.context() as patch:
         patch.setattr(run_lock, "living", lambda: before)
-        with pytest.raises(InputError, match="has just gone"):
+        with pytest.raises(InputError, match="has just ended"):
             daemon.down(path.id)
 
 

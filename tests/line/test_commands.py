@@ -223,7 +223,7 @@ def test_a_soak_without_the_receivers_counts_is_no_proof(
     monkeypatch.setattr(Port, "find", lambda self, to, within_ns: json.dumps(next(answers, [])))
     soak = ["line", "soak", "eth1", "--for", "100s", "--into", str(tmp_path / "soak"), "--within", "10ms"]
     code, out, err = run(capsys, *soak)
-    assert code == 1 and "nor when it was looked for 30 times; the same command goes on" in err
+    assert code == 1 and "nor when it was looked for 30 times; the same command continues" in err
     assert "lost in 20.0 s" in out and "nothing is known of them" in err
     # The receiver is back, and what was not known stays so.
     monkeypatch.undo()

@@ -182,7 +182,7 @@ def test_a_test_by_hand_a_file_that_is_read_again_and_metrics(tmp_path: Path, re
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
         file.write_text("name = 3")
         process.send_signal(signal.SIGHUP)
-        until(lambda: "the file stays as it was read before" in said(), 30)
+        until(lambda: "the configuration read before stays in use" in said(), 30)
         file.write_text(text_of(reflector, metrics, paths=3))
         process.send_signal(signal.SIGHUP)
         until(lambda: "3 paths" in said(), 30)

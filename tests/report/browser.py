@@ -124,7 +124,7 @@ def _run(body: str, flags: Sequence[str], width: int, height: int, dark: bool) -
     assert PROGRAM is not None
     with tempfile.TemporaryDirectory(prefix="elephan-chromium-", ignore_cleanup_errors=True) as folder:
         place, shot = Path(folder) / "page.html", Path(folder) / "shot.png"
-        place.write_text(f'<!doctype html><html><body style="margin:0">{body}</body></html>')
+        place.write_text(f'<!doctype html><html><meta charset="utf-8"><body style="margin:0">{body}</body></html>')
         given = list(flags) or [f"--screenshot={shot}"]
         words = [PROGRAM, *FLAGS, *given, *(["--force-dark-mode"] if dark else [])]
         words += [f"--user-data-dir={folder}/profile", f"--window-size={width},{height}", place.as_uri()]

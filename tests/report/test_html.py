@@ -5,11 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from elephan.record import Record
+from elephan.report import draw
+from elephan.report.figures import Curve, TimeFigure
 from elephan.report.html import Written, write_report
+from elephan.report.timeline import Line
 from elephan.store.series import Series
+from elephan.units import rate
 
 Make = Callable[..., Record]
 
@@ -81,3 +86,49 @@ def test_sweep_is_drawn_against_the_parameter(make_record: Make, tmp_path: Path)
     written = write_report(records, lambda _: None, tmp_path)
     assert "goodput-bps-by-path-loss.png" in {path.name for path in written.images}
     assert "Bars: 95 % confidence" in written.html.read_text()
+
+
+def test_a_headline_is_about_what_all_runs_have(make_record: Make, tmp_path: Path) -> None:
+    """One protocol's frames say nothing of a run that has none; a missing value is no bar."""
+    records = []
+    for workload, speed, write_s, latency in (("fcp", 6e6, 0.1, 0.0384), ("iscsi", 8e6, 0.0758, None)):
+        record = make_record("cubic", parameters={"flow.workload": f'{{ kind = "{workload}", depth = 32 }}'})
+        own = {"io_bytes_per_s": speed, "iops": 900, "read_latency_p99_s": 0.0731, "write_latency_p99_s": write_s}
+        metrics = {name: value for name, value in record.metrics.items() if not name.startswith("lag")} | own
+        if latency is not None:
+            metrics |= {"latency_p99_s": latency, "latency_p50_s": 0.0127}
+        records.append(record.model_copy(update={"metrics": metrics}))
+    page = write_report(records, lambda _: None, tmp_path / "all").html.read_text()
+    (lead,) = re.findall(r'<p class="lead">(.*?)</p>', page)
+    assert lead.startswith("With workload iscsi requests move 8.00 MB/s; of 100 requests 99 take at most:"), lead
+    assert "reads 73.1 ms, writes 75.8 ms" in lead and "frames" not in lead and "kind" not in lead
+    bars = re.findall(r'<div class="bar(?: best)?">(.*?)</div>', page, re.DOTALL)
+    assert bars and all(("class=\"rail\"" in bar) != (">–<" in bar) for bar in bars)
+
+
+def test_a_value_that_is_missing_or_zero_has_no_bar(make_record: Make, tmp_path: Path) -> None:
+    records = [make_record("reno", goodput=1e8), make_record("cubic", goodput=2e8)]
+    changed = []
+    for record, (again, timeouts) in zip(records, ((None, 0), (7, 0)), strict=True):
+        metrics = {name: value for name, value in record.metrics.items() if not name.startswith("lag")}
+        metrics |= {"retransmitted_segments": again, "timeouts": timeouts}
+        changed.append(record.model_copy(update={"metrics": metrics}))
+    page = write_report(changed, lambda _: None, tmp_path / "zero").html.read_text()
+    tiles = re.split(r'<div class="tile">', page)[1:]
+    found = {re.search(r"<h2>(.*?)</h2>", tile)[1]: tile for tile in tiles}  # type: ignore[index]
+    assert found["retransmitted"].count('class="rail"') == 1
+    assert found["time-outs"].count('class="rail"') == 2 and 'class="fill' not in found["time-outs"]
+
+
+def test_a_curve_that_ends_early_has_its_name_without_a_line_through_the_others() -> None:
+    ends = [10.0, 4.0, 10.0, 10.0, 7.5, 10.0, 10.0, 10.0]
+    curves = []
+    for number, end in enumerate(ends):
+        times = np.linspace(0.0, end, 50)
+        curves.append(Curve(f"curve {number}", number, Line(times, 1.0 + number + 0 * times)))
+    figure = TimeFigure("k", "Title", "", rate, tuple(curves), False, 10.0)
+    drawing = ElementTree.fromstring(draw.svg(figure, "f"))
+    ids = [element.get("id", "") for element in drawing.iter()]
+    for number, end in enumerate(ends):
+        assert f"f-curve-{number}-{number}-name" in ids
+        assert (f"f-curve-{number}-{number}-line" in ids) == (end == 10.0)

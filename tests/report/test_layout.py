@@ -114,3 +114,46 @@ def test_pages_look_as_they_did(shown: dict[str, Path], name: str, width: int, d
     apart = np.abs(np.asarray(picture, dtype=int) - np.asarray(reference, dtype=int)).max(axis=2)
     different = float((apart > DIFFERENT).mean())
     assert different <= MOST_DIFFERENT, f"{different:.1%} of {place.name} look different"
+
+
+OVERPRINTED = """(() => {
+  const box = e => e.getBoundingClientRect();
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+  return [...doc.querySelectorAll("figure svg")].filter(svg => svg.getClientRects().length).flatMap(svg => {
+    const texts = [...svg.querySelectorAll("text")].filter(e => e.getClientRects().length && e.textContent.trim());
+    return texts.flatMap((a, i) => texts.slice(i + 1).filter(b => meet(box(a), box(b)))
+      .map(b => a.textContent.trim() + " / " + b.textContent.trim()));
+  });
+})()"""
+
+
+@pytest.mark.parametrize("name", ["wide", "long", "compare", "congestion_control", "paper"])
+def test_no_text_of_a_figure_lies_over_another(shown: dict[str, Path], name: str) -> None:
+    """At 400 px, where the page enlarges letters, titles of axes were printed over ticks."""
+    for found in browser.facts(shown[name], [400, 800, 1200], OVERPRINTED):
+        assert not found["said"], found["width"]
+
+
+RANKING = """(() => {
+  const view = doc.defaultView, table = doc.getElementById("ranking"), all = doc.getElementById("everything");
+  const heads = e => [...e.querySelectorAll("thead th")].map(th => th.textContent);
+  return {display: view.getComputedStyle(table).display, heads: heads(table), all: heads(all),
+    inside: all.closest("details") !== null, rows: table.querySelectorAll("tbody tr:not(.below)").length};
+})()"""
+
+
+def test_a_comparison_is_a_table_of_six_columns_with_the_others_on_demand(shown: dict[str, Path]) -> None:
+    for found in browser.facts(shown["compare"], [1200, 800], RANKING):
+        said = found["said"]
+        assert said["display"] == "table" and said["rows"] == len(pages.MANY)
+        assert said["heads"] == ["rank", "congestion control", "goodput", "drops caused", "queue", "neighbour keeps"]
+        assert said["inside"] and set(said["heads"]) < set(said["all"])
+
+
+SINGLE = """[...doc.querySelectorAll(".figures")].filter(e => e.children.length === 1)
+  .map(e => e.firstElementChild.getBoundingClientRect().width / e.getBoundingClientRect().width)"""
+
+
+def test_a_single_figure_uses_the_page(shown: dict[str, Path]) -> None:
+    (found,) = browser.facts(shown["wide"], [1200], SINGLE)
+    assert found["said"] and min(found["said"]) > 0.7

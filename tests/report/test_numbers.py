@@ -1,6 +1,8 @@
 """Units, statistics, the catalogue."""
 
 import math
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,23 @@ def test_an_unknown_metric_is_shown_by_its_unit() -> None:
 def test_a_number_has_its_noun() -> None:
     told = [units.pluralize(number, noun) for number, noun in ((1, "entry"), (0, "entry"), (2, "delay"), (2, "run"))]
     assert told == ["1 entry", "0 entries", "2 delays", "2 runs"]
+
+
+def test_a_wide_range_of_times_has_whole_numbers_of_one_unit() -> None:
+    assert units.duration_range(64.2, 193_260) == "1 min to 54 h"
+    assert units.duration_range(9.21, 13.4) == "9.21 s to 13.4 s"
+    assert units.duration_range(0, 5) == "0 s to 5.00 s"
+    draw, sizes = random.Random(53), {"s": 1.0, "min": 60.0, "h": 3600.0, "days": 86_400.0, "ms": 1e-3}
+    for _ in range(500):
+        low = 10 ** draw.uniform(-2, 5)
+        high = low * 10 ** draw.uniform(0, 4)
+        text = units.duration_range(low, high)
+        if high < units.WIDE * low:
+            assert text == f"{units.duration(low)} to {units.duration(high)}"
+            continue
+        ends = text.split(" to ")
+        for end, value in zip(ends, (low, high), strict=True):
+            ((number, unit),) = re.findall(r"^([\d.,]+) (\w+)$", end)
+            # A whole number of a unit is right to half of it.
+            assert float(number.replace(",", "")) * sizes[unit] == pytest.approx(value, rel=0.5), text
+        assert units.is_useless(low, high) == (high >= 100 * max(low, 1.0))

@@ -13,11 +13,17 @@ def test_tables_are_told_apart_by_the_entries_that_differ() -> None:
         f'{{ kind = "iscsi", {shared} }}',
     ]
     assert distinct_texts(values) == [
-        'kind = "fcp", protocol = "fcip", write_acceleration = true',
-        'kind = "fcp", protocol = "fcip"',
-        'kind = "iscsi"',
+        "fcp, fcip, write acceleration",
+        "fcp, fcip",
+        "iscsi",
     ]
-    assert distinct_texts(["{ a = 1 }", "{ a = 1, b = 2 }"]) == ["{}", "b = 2"]
+    assert distinct_texts(["{ a = 1 }", "{ a = 1, b = 2 }"]) == ["–", "b 2"]
+    # A word alone would stand for both keys.
+    assert distinct_texts(['{ a = "x" }', '{ b = "x" }']) == ['a "x"', 'b "x"']
+    assert distinct_texts(['{ depth = 4, size = "4KiB" }', '{ depth = 8, size = "4KiB", cache = false }']) == [
+        "depth 4",
+        "depth 8, no cache",
+    ]
 
 
 def test_other_values_are_as_they_were() -> None:

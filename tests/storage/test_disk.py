@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from elephan.cli.main import call
 from elephan.disks import describe, names, replay, schedulers, validate
 from elephan.errors import InputError
+from elephan.scenario import load
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
@@ -62,6 +64,40 @@ def test_times_scale_and_devices_can_be_chosen(trace: Path) -> None:
     assert slow["span_ns"] / fast["span_ns"] == pytest.approx(2.5, rel=0.01)
     with pytest.raises(InputError, match="no request to device 3; there are 300 to others"):
         replay(trace, "cheetah-9lp", device=3)
+
+
+def test_devices_of_blkparse_are_named_as_it_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = random.Random(16)
+    counts = {(draw.randrange(4096), draw.randrange(1 << 20)): draw.randrange(1, 9) for _ in range(5)}
+    queued = [device for device, count in counts.items() for _ in range(count)]
+    lines = [
+        f"{major},{minor} 1 {number} {number}.5 9 Q R {8 * number} + 8 [a]\n"
+        for number, (major, minor) in enumerate(queued)
+    ]
+    path = tmp_path / "b.trace"
+    path.write_text("".join(lines))
+    assert call(["trace", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert call(["trace", str(path), "--json"]) == 0
+    devices = json.loads(capsys.readouterr().out)["devices"]
+    for (major, minor), count in counts.items():
+        assert f"{major},{minor}: {count}" in shown and devices[f"{major},{minor}"] == count
+        for form in (f"{major},{minor}", str(major * 2**20 + minor)):
+            assert call(["disk", "replay", str(path), "--device", form, "--json"]) == 0
+            assert json.loads(capsys.readouterr().out)["all"]["requests"] == count
+            scenario = tmp_path / "s.toml"
+            scenario.write_text(
+                '[run]\nduration = "1s"\n[path]\nbandwidth = "1Gbit/s"\nrtt = "10ms"\n[[flow]]\nworkload = { kind = '
+                f'"iscsi", source = {{ kind = "trace", trace = "b.trace", device = "{form}" }} }}\n'
+            )
+            (point,) = load(scenario).points()
+            assert f'"device": {major * 2**20 + minor}' in json.dumps(point.to_spec()["flows"][0]["workload"])
+    assert call(["disk", "replay", str(path), "--device", "8,99999999"]) == 2
+    assert "--device 8,99999999: expected a device's number from 0, or major,minor" in capsys.readouterr().err
+    assert call(["disk", "replay", str(path), "--device", "4095,1048575"]) == 2
+    assert "no request to device 4095,1048575; there are" in capsys.readouterr().err
 
 
 def test_the_command_says_what_a_user_needs(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -294,7 +294,7 @@ def test_a_lost_series_file_says_so(store: Store, make_record: Make, make_series
     store.save(record, make_series(count=5))
     for file in (tmp_path / "results.series").rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(StoreError, match="is gone; run it again with --again"):
+    with pytest.raises(StoreError, match="is missing; run it again with --again"):
         store.series(record.id)
 
 

@@ -194,7 +194,7 @@ def test_a_command_that_ends_keeps_what_ended_and_leaves_no_work_behind(
         running.kill()
     if ended_by == signal.SIGINT:
         assert running.returncode == 130, error
-        assert "the same command goes on from here" in error and "Traceback" not in error
+        assert "the same command continues from here" in error and "Traceback" not in error
     own = Cluster(cluster)
 
     def executing(dask_worker: Any) -> int:

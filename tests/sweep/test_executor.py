@@ -134,7 +134,7 @@ def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(jobs: list[Job], backend:
         raise AssertionError("was not stopped")
 
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(Interrupted, match="3 of 10 runs had ended and are stored; the same command goes on") as caught:
+    with pytest.raises(Interrupted, match="3 of 10 runs had ended and are stored; the same command") as caught:
         execute(jobs, store=store, workers=1, backend=slow)
     assert caught.value.exit_code == 130
     assert signal.getsignal(signal.SIGINT) is before

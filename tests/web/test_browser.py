@@ -314,3 +314,81 @@ def test_a_page_takes_nothing_from_elsewhere() -> None:
     for file in (*pages.STATIC.iterdir(), *pages.TEMPLATES.iterdir()):
         text = re.sub(r"/\*!.*?\*/|xmlns=\"[^\"]+\"|https?://www\.w3\.org/\S+", "", file.read_text(), flags=re.DOTALL)
         assert not re.search(r"(https?:)?//[a-z0-9-]+\.[a-z]+/", text), file.name
+
+
+def hex_of(page: Page, selector: str, name: str = "fill") -> str:
+    found: str = page.eval_on_selector(selector, f"e => getComputedStyle(e).getPropertyValue('{name}')")
+    return found
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_an_alert_that_has_ended_has_no_red_mark(stored: Stored, serve: Served, open_page: Open, theme: str) -> None:
+    stored.alert(stored.paths[0], 4712, "vienna: over", ended_s=time.time() - 5)
+    stored.alert(stored.paths[0], 4713, "vienna: open")
+    page = open_page(serve(stored.file) + "/alerts", color_scheme=theme)
+    shapes = [hex_of(page, f"#a{number} h3 svg g > *") for number in (4712, 4713)]
+    bad = page.evaluate(
+        "(() => { const e = document.createElement('i'); e.style.color = 'var(--bad)'; document.body.append(e);"
+        " return getComputedStyle(e).color; })()"
+    )
+    assert shapes[1] == bad and shapes[0] != bad
+
+
+def test_the_first_hour_of_a_new_path_fills_its_charts(stored: Stored, serve: Served, open_page: Open) -> None:
+    ages = {40 * 60: "1h", 3 * 3600: "6h", 600: "15min", 30 * 3600: "24h"}
+    url = serve(stored.file)
+    for number, (age_s, span) in enumerate(ages.items()):
+        path = 900_000 + number
+        stored.execute(
+            "insert into monitor_path select ?, monitor, ?, settings, created, state, changed from monitor_path "
+            "where id = ?",
+            path, f"new{number}", stored.paths[0],
+        )  # fmt: skip
+        begun_s = time.time() - age_s
+        for seconds in (60, 3600):
+            start = int(begun_s // seconds * seconds)
+            while start + seconds <= time.time():
+                stored.execute(
+                    "insert into monitor_summary values (?, 'rtt_s', ?, ?, 60, 0, .01, .01, .01, .01, .01, .01)",
+                    path, seconds, start,
+                )  # fmt: skip
+                start += seconds
+        page = open_page(f"{url}/paths/synthetic/new{number}")
+        drawn(page)
+        assert page.locator("#charts").get_attribute("data-span") == span, age_s
+        assert page.locator(f'a[data-span="{span}"]').get_attribute("aria-current") == "true"
+        page.context.close()
+
+
+def test_a_loss_has_one_format(stored_once: Stored, serve: Served, open_page: Open) -> None:
+    page = open_page(serve(stored_once.file) + VIENNA)
+    drawn(page)
+    chart = page.locator('[data-chart="loss"]')
+    shown = [chart.locator(".readout").inner_text(), page.locator('[data-live$=":loss"]').first.inner_text()]
+    chart.locator(".numbers summary").click()
+    expect(chart.locator(".numbers tbody tr").first).to_be_visible()
+    shown += chart.locator(".numbers tbody td").all_inner_texts()
+    values = {text.removeprefix("loss ").strip() for text in shown} - {""}
+    assert values and not {one for one in values if not re.fullmatch(r"0|1|–|\d\.\de-\d+", one)}
+
+
+def test_tables_fit_a_telephone(stored_once: Stored, serve: Served, open_page: Open) -> None:
+    page = open_page(serve(stored_once.file), viewport={"width": 400, "height": 800})
+    for path in ("", "/alerts", VIENNA, "/backups", *JOBS, "/runs", f"/runs/{stored_once.run}", "/ledger",
+                 f"/ledger/{stored_once.run}"):  # fmt: skip
+        page.goto(serve_url(page) + path)
+        if path.startswith("/paths"):
+            drawn(page)
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        page.wait_for_timeout(100)
+        wide = page.evaluate(
+            "[...document.querySelectorAll('table')].filter(e => e.getClientRects().length"
+            " && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.className + ' ' + e.id + ' '"
+            " + e.textContent.trim().slice(0, 40))"
+        )
+        assert not wide, (path, wide)
+
+
+def serve_url(page: Page) -> str:
+    found = urlsplit(page.url)
+    return f"{found.scheme}://{found.netloc}"

@@ -380,6 +380,7 @@ impl Meeting<'_> {
             bytes_done: counters.bytes_done.load(Relaxed).min(bytes_total),
             bytes_total,
             durable_bytes: counters.durable_bytes.load(Relaxed),
+            wanted_bytes: counters.wanted_bytes.load(Relaxed),
             sent_bytes: counters.sent_bytes.load(Relaxed),
             reused_bytes: counters.reused_bytes.load(Relaxed),
             streams,

@@ -37,6 +37,8 @@ pub(crate) struct Counters {
     pub bytes_done: AtomicU64,
     pub bytes_total: AtomicU64,
     pub durable_bytes: AtomicU64,
+    /// Sender: see `Event::Progress`.
+    pub wanted_bytes: AtomicU64,
     pub sent_bytes: AtomicU64,
     pub reused_bytes: AtomicU64,
     pub retries: AtomicU64,

@@ -1,7 +1,7 @@
 //! Copies that are stopped, cut, damaged, steered; sources that change meanwhile; strangers at the port.
 
 use crate::copies::{agree, noise, same, tree};
-use crate::ends::Pair;
+use crate::ends::{Ended, Pair};
 use crate::folders::Folder;
 use crate::relay::Faults;
 use copy::{CopyOptions, Event, FaultKind, Steering, TransportSpec};
@@ -63,6 +63,15 @@ fn a_stopped_copy_goes_on_without_sending_again_what_is_durable() {
     same(&folder.join("from"), &to);
 }
 
+/// The sender's last `wanted_bytes`.
+fn wanted(ended: &Ended) -> u64 {
+    let last = ended.send_events.iter().rev().find_map(|event| match event {
+        Event::Progress { wanted_bytes, .. } => Some(*wanted_bytes),
+        _ => None,
+    });
+    last.unwrap()
+}
+
 #[test]
 fn only_chunks_that_differ_are_sent() {
     let folder = Folder::new("delta");
@@ -77,6 +86,8 @@ fn only_chunks_that_differ_are_sent() {
     let ended = Pair::new(&[&from], &to, CopyOptions { verify_read: true, ..options() }).run();
     let report = agree(&ended);
     assert!(report.sent_bytes <= 3 * u64::from(CHUNK), "{}", report.sent_bytes);
+    // Equal chunks are not wanted, though the file as a whole differs.
+    assert_eq!(wanted(&ended), report.sent_bytes);
     same(&folder.join("from"), &to);
     let ended = Pair::new(&[&from], &to, CopyOptions { checksum: true, ..options() }).run();
     assert_eq!(agree(&ended).sent_bytes, 0);

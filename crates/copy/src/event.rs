@@ -43,6 +43,8 @@ pub enum Event {
         bytes_total: u64,
         /// Of `bytes_done`: synced at the receiver, with the journal.
         durable_bytes: u64,
+        /// Sender: bytes of files, holes included, that this attempt has to send, as far as the receiver has compared.
+        wanted_bytes: u64,
         /// Bytes of file data that went over the path in this attempt.
         sent_bytes: u64,
         /// Bytes that did not have to: unchanged, equal chunks, resumed, holes.

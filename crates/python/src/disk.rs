@@ -84,10 +84,11 @@ fn disk_replay<'py>(
         "wrap" => OutOfRange::Wrap,
         _ => OutOfRange::Refuse,
     };
-    let plan = ReplayPlan { scheduler, closed, device, out_of_range, time_scale_e6 };
     let report = py.detach(|| {
         let format = Format::from_name(format, columns).map_err(error::value)?;
         let reader = storage::stream(trace, format).map_err(error::value)?;
+        let format = reader.format();
+        let plan = ReplayPlan { scheduler, closed, device, format, out_of_range, time_scale_e6 };
         disk::replay(reader, &target, &plan).map_err(error::replay)
     })?;
     let dict = PyDict::new(py);

@@ -30,12 +30,13 @@
   const show = {
     s: v => v === 0 ? "0 s" : scaled(v, "s", [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]]),
     "bit/s": v => scaled(v, "bit/s", [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]]),
-    ratio: v => v === 0 ? "0 %" : v < 5e-4 ? v.toExponential(1) : digits(v * 100) + " %",
+    // As tables, alerts and scenarios write a loss: units.loss.
+    ratio: v => v === 0 || v === 1 ? String(v) : v.toExponential(1).replace("e+", "e"),
     count: v => Number.isInteger(v) ? String(v) : digits(v),
   };
   // Ticks are round numbers: no zeros behind them.
-  const ticks = {...show, ratio: v => digits(v * 100) + " %"};
-  const tick = unit => v => ticks[unit](v).replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
+  const ticks = {...show, ratio: v => v === 0 || v === 1 ? String(v) : v.toExponential(2)};
+  const tick = unit => v => ticks[unit](v).replace(/(\.\d*?)0+(?= |e|$)/, "$1").replace(/\.(?= |e|$)/, "");
 
   const colour = name => {
     const probe = document.createElement("i");
@@ -183,19 +184,20 @@
   const fill = figure => {
     if (!figure.numbers.open) return;
     const table = document.createElement("table"), lines = figure.data?.lines || [];
-    const row = (cells, kind) => {
+    const row = (cells, kind, titles) => {
       const line = document.createElement("tr");
       cells.forEach((text, i) => {
         const cell = document.createElement(kind === "th" || i === 0 ? "th" : "td");
         cell.textContent = text;
         if (kind === "th") cell.scope = "col"; else if (i === 0) cell.scope = "row";
-        if (i === 0) cell.className = "head";
+        if (i === 0) cell.className = "head"; else if (titles) cell.dataset.title = titles[i];
         line.append(cell);
       });
       return line;
     };
     const head = document.createElement("thead"), inside = document.createElement("tbody");
-    head.append(row(["time", ...lines.flatMap(line => [line.label, "low", "high"])], "th"));
+    const titles = ["time", ...lines.flatMap(line => [line.label, "low", "high"])];
+    head.append(row(titles, "th"));
     const rows = new Map();
     lines.forEach((line, number) => {
       const step = Math.max(1, Math.ceil(line.times.length / ROWS));
@@ -207,7 +209,7 @@
         rows.set(line.times[i], cells);
       }
     });
-    [...rows].sort((a, b) => b[0] - a[0]).forEach(([at, cells]) => inside.append(row([moment(at, true), ...cells], "td")));
+    [...rows].sort((a, b) => b[0] - a[0]).forEach(([at, cells]) => inside.append(row([moment(at, true), ...cells], "td", titles)));
     table.append(head, inside);
     figure.numbers.querySelector("div").replaceChildren(table);
   };

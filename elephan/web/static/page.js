@@ -34,6 +34,15 @@
     if (place.dataset.ago) place.textContent = ago(Date.now() / 1000 - place.dataset.ago);
   });
 
+  // Below a width, style.css shows each value of a table with its title.
+  const titled = () => document.querySelectorAll(".scroll table").forEach(table => {
+    const heads = [...table.querySelectorAll("thead th")].map(head => head.textContent.trim());
+    table.querySelectorAll("tbody tr").forEach(row => [...row.children].forEach((cell, i) => {
+      if (cell.tagName === "TD" && heads[i]) cell.dataset.title = heads[i];
+    }));
+  });
+  titled();
+
   // Replaces the parts of the page that may have changed by what the server says now.
   let refreshing = null;
   const refresh = async () => {
@@ -54,6 +63,7 @@
         if (focused) [...part.querySelectorAll("a")].find(a => a.getAttribute("href") === focused)?.focus();
       });
       ages();
+      titled();
     } catch (error) { if (error.name !== "AbortError") throw error; }
   };
   window.elephan = {refresh, isDark};

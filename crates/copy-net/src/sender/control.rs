@@ -90,6 +90,8 @@ impl Sender<'_> {
             return Err(WireError("more wants than there is to be sent"));
         }
         for (begin, end) in runs.drain(..) {
+            let bytes = entry.plan.begin(end).saturating_sub(entry.plan.begin(begin));
+            self.session.counters.wanted_bytes.fetch_add(bytes, Relaxed);
             state.work.push(entry.number, entry.generation, begin, end, entry.plan);
         }
         Ok(())

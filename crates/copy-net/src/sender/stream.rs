@@ -148,6 +148,8 @@ impl SendStream<'_, '_> {
                     self.count_reused(u64::from(length));
                     hash
                 } else {
+                    let length = entry.plan.length(task.chunk);
+                    self.sender.session.counters.wanted_bytes.fetch_add(length, Relaxed);
                     self.send(entry, &file, task)?
                 }
             }

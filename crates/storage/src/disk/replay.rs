@@ -3,7 +3,7 @@
 use super::disk::{Completion, Device, Disk};
 use super::drive::Extent;
 use super::schedule::Scheduler;
-use crate::trace::{Request, TraceError};
+use crate::trace::{Format, Request, TraceError};
 use std::collections::BTreeMap;
 use std::fmt;
 use units::{Histogram, Time};
@@ -32,6 +32,8 @@ pub struct ReplayPlan {
     pub closed: Option<usize>,
     /// Only the requests to this device.
     pub device: Option<u32>,
+    /// Format of the trace, as whose errors name devices.
+    pub format: Format,
     /// Handling of requests beyond the end of the disk.
     pub out_of_range: OutOfRange,
     /// Factor on times, 10^-6; above zero.
@@ -196,7 +198,7 @@ impl ReplayRun<'_> {
                 self.number,
                 request.lba,
                 request.lba.saturating_add(blocks),
-                request.device,
+                self.plan.format.device_name(request.device),
                 self.device.name(),
             ))),
         }
@@ -232,7 +234,8 @@ impl ReplayRun<'_> {
         if reads.response.count() + writes.response.count() == 0 {
             let what = match self.plan.device {
                 Some(device) if report.others > 0 => {
-                    format!("no request to device {device}; there are {} to others", report.others)
+                    let name = self.plan.format.device_name(device);
+                    format!("no request to device {name}; there are {} to others", report.others)
                 }
                 _ if report.out_of_range > 0 => format!("all {} requests go beyond the disk", report.out_of_range),
                 _ => "no request in the trace".to_owned(),
@@ -265,6 +268,7 @@ mod tests {
             scheduler: Scheduler::Fcfs,
             closed: None,
             device: None,
+            format: Format::Mqsim,
             out_of_range: OutOfRange::Refuse,
             time_scale_e6: 1_000_000,
         }
@@ -328,6 +332,9 @@ mod tests {
         assert_eq!((wrapped.out_of_range, wrapped.reads.response.count()), (1, 267));
         let none = play(&all, &ReplayPlan { device: Some(9), ..plan() }).unwrap_err();
         assert!(none.contains("no request to device 9"), "{none}");
+        let sdb = ReplayPlan { device: Some(8 << 20 | 16), format: Format::Blkparse, ..plan() };
+        let none = play(&all, &sdb).unwrap_err();
+        assert!(none.contains("no request to device 8,16"), "{none}");
         assert!(play(&[], &plan()).unwrap_err().contains("no request"));
     }
 }

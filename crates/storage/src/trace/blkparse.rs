@@ -6,14 +6,12 @@
 //! ..." and holds no requests.
 
 use super::fields::{decimal_ns, sectors, whole, MAX_LBA};
+use super::format::MINOR_BITS;
 use super::lines::LineFormat;
 use super::request::{Kind, Request};
 use units::NS_PER_S;
 
 const SHAPE: &str = "\"major,minor cpu sequence time pid action RWBS sector + sectors\", as blkparse prints by default";
-
-/// Bits of a minor device number in Linux (MINORBITS).
-const MINOR_BITS: u32 = 20;
 
 #[derive(Default)]
 pub struct Blkparse {

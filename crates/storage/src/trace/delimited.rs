@@ -2,15 +2,13 @@
 
 use super::column_map::{Column, ColumnMap, Delimiter};
 use super::fields::{decimal_ns, whole};
+use super::format::MINOR_BITS;
 use super::lines::LineFormat;
 use super::request::{Kind, Request, SECTOR_BYTES};
 use units::NS_PER_S;
 
 const COMMA: Option<Delimiter> = Some(Delimiter::Character(','));
 const NS_PER_US: u32 = 1_000;
-
-/// Bits of a minor number in the kernel's internal form of a device (include/linux/kdev_t.h), as in blkparse's.
-const MINOR_BITS: u32 = 20;
 
 /// Alibaba's block traces (Li et al., IISWC 2020): `device_id,opcode,offset,length,timestamp`, bytes and us.
 pub const ALIBABA: ColumnMap = ColumnMap::new(

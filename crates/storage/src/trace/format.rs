@@ -3,6 +3,9 @@
 use super::column_map::ColumnMap;
 use std::fmt;
 
+/// Bits of a minor device number in Linux (MINORBITS).
+pub(super) const MINOR_BITS: u32 = 20;
+
 /// The format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
@@ -68,6 +71,14 @@ impl Format {
             Format::Spc => "spc",
             Format::Systor => "systor",
             Format::Tencent => "tencent",
+        }
+    }
+
+    /// A device's number as this format writes it: `major,minor` for blkparse and FIU, one number for the others.
+    pub fn device_name(self, device: u32) -> String {
+        match self {
+            Format::Blkparse | Format::Fiu => format!("{},{}", device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1)),
+            _ => device.to_string(),
         }
     }
 
