@@ -334,8 +334,17 @@ fn replicate(draw: &mut Draw, rate_bps: u64) -> Value {
         _ => json!({"process": "on_off", "on_ns": 20 * MS, "off_ns": 50 * MS, "pareto_shape_e3": null}),
     };
     let rate = rate_bps * draw.between(1, 60) / 100 + 1;
-    json!({"kind": "replicate",
-           "writes": {"rate_bps": rate, "header_bytes": 48, "sizes": sizes, "arrivals": arrivals}})
+    let mut writes = json!({"rate_bps": rate, "header_bytes": 48, "sizes": sizes, "arrivals": arrivals});
+    if draw.percent(20) {
+        writes["active"] = active(draw, 100 * MS);
+    }
+    json!({"kind": "replicate", "writes": writes})
+}
+
+/// Exact periods of up to half of `longest`, ns.
+fn active(draw: &mut Draw, longest: u64) -> Value {
+    let (on, off) = (draw.between(1, longest / 4), draw.between(1, longest / 4));
+    json!({"on_ns": on, "off_ns": off, "phase_ns": draw.below(on + off)})
 }
 
 fn iscsi(draw: &mut Draw) -> Value {
@@ -485,6 +494,10 @@ fn background(draw: &mut Draw, net: &Net, number: u64, duration: u64) -> Value {
     });
     if draw.percent(40) {
         made["on_off_ns"] = json!([draw.between(1, duration / 4), draw.between(1, duration / 4)]);
+    }
+    if draw.percent(20) {
+        made["active"] = active(draw, duration);
+        made["codec"] = json!("g711");
     }
     if draw.percent(20) {
         made["stop_ns"] = json!(draw.between(duration / 4, duration));
