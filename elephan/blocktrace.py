@@ -49,7 +49,7 @@ class BlockTrace(TypedDict):
 
 
 def device_text(device: int, form: str) -> str:
-    """Return a device's number as the trace's format writes it: "8,16" for blkparse and FIU, one number for the others."""
+    """Return a device's number as the trace's format writes it: "8,16" for blkparse and FIU, else one number."""
     return f"{device >> MINOR_BITS},{device & MINOR_MAX}" if form in ("blkparse", "fiu") else str(device)
 
 
