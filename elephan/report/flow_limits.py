@@ -164,7 +164,8 @@ def _losses(record: Record, entry: Entry) -> str:
     if not most:
         return "losses on the path"
     # An overflow takes hundreds of packets at once, random losses come one by one: a few may limit as much.
-    named = sorted((drop for drop in drops if drop[0] > 0 and drop[0] >= MINOR * most), key=lambda drop: -drop[0])
+    # In the order of the route, so that runs that differ in the numbers alone share a line.
+    named = [drop for drop in drops if drop[0] > 0 and drop[0] >= MINOR * most]
     found = [
         f"{place}, whose ring overflowed" if place.startswith("host") else words.format(place)
         for _, place, words in named

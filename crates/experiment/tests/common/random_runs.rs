@@ -335,16 +335,19 @@ fn replicate(draw: &mut Draw, rate_bps: u64) -> Value {
     };
     let rate = rate_bps * draw.between(1, 60) / 100 + 1;
     let mut writes = json!({"rate_bps": rate, "header_bytes": 48, "sizes": sizes, "arrivals": arrivals});
-    if draw.percent(20) {
-        writes["active"] = active(draw, 100 * MS);
+    if let Some(active) = active(rate, 100 * MS) {
+        writes["active"] = active;
     }
     json!({"kind": "replicate", "writes": writes})
 }
 
-/// Exact periods of up to half of `longest`, ns.
-fn active(draw: &mut Draw, longest: u64) -> Value {
+/// Exact periods of up to half of `longest`, ns, of every fifth source. They are drawn from its rate, so that all else
+/// is drawn as without them.
+fn active(rate_bps: u64, longest: u64) -> Option<Value> {
+    let mut draw = Draw(rate_bps);
+    let is_periodic = draw.percent(20);
     let (on, off) = (draw.between(1, longest / 4), draw.between(1, longest / 4));
-    json!({"on_ns": on, "off_ns": off, "phase_ns": draw.below(on + off)})
+    is_periodic.then(|| json!({"on_ns": on, "off_ns": off, "phase_ns": draw.below(on + off)}))
 }
 
 fn iscsi(draw: &mut Draw) -> Value {
@@ -495,8 +498,8 @@ fn background(draw: &mut Draw, net: &Net, number: u64, duration: u64) -> Value {
     if draw.percent(40) {
         made["on_off_ns"] = json!([draw.between(1, duration / 4), draw.between(1, duration / 4)]);
     }
-    if draw.percent(20) {
-        made["active"] = active(draw, duration);
+    if let Some(active) = active(rate, duration) {
+        made["active"] = active;
         made["codec"] = json!("g711");
     }
     if draw.percent(20) {
