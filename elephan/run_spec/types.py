@@ -57,6 +57,20 @@ class BackgroundOffSpec(TypedDict):
     """Index into `background`."""
 
 
+class ActiveSpec(TypedDict):
+    """
+    Periods of a source, all alike: it sends for `on_ns` of each, then rests for `off_ns`. Its rate is that while
+    it sends.
+    """
+
+    off_ns: int
+    """Time off, ns, above zero; both together are below 2^63."""
+    on_ns: int
+    """Time on, ns, above zero."""
+    phase_ns: int
+    """Part of its first period that has passed when the source starts, ns; below `on_ns` + `off_ns`."""
+
+
 AllegianceSpec: TypeAlias = Literal["round_robin", "least_outstanding"]
 """Choice of the connection for a command."""
 
@@ -98,6 +112,10 @@ class BatchingSpec(TypedDict):
     """Time from the first packet to the interrupt, ns; 0: at once."""
     wait_packets: int | None
     """Packets at which the interrupt comes before; null: only the time counts."""
+
+
+CodecSpec: TypeAlias = Literal["g711", "g711_without_plc", "g729a"]
+"""Codec of speech."""
 
 
 CountSpec: TypeAlias = Literal["segments", "acks"]
@@ -569,13 +587,15 @@ class BulkSpec(TypedDict):
 class ConstantRateSpec(TypedDict):
     """Constant load: one frame every so often, each frame's latency measured (the dsan paper's FC generator)."""
 
+    active: NotRequired[ActiveSpec]
+    """Exact periods; left out: frames are issued all the time."""
     credits: int | None
     """Frames the generator may have outstanding (FC buffer credits); null = unlimited backlog."""
     frame_bytes: int
     """Payload bytes of a frame written to the connection."""
     kind: Literal["constant_rate"]
     rate_bps: int
-    """Offered load of frames, bit/s."""
+    """Offered load of frames while active, bit/s."""
 
 
 class ProgramWorkloadSpec(TypedDict):
@@ -677,12 +697,14 @@ WriteSizesSpec: TypeAlias = FixedSizeSpec | MixedSizesSpec | LognormalSizesSpec 
 class WritesSpec(TypedDict):
     """Writes that are drawn at a mean rate."""
 
+    active: NotRequired[ActiveSpec]
+    """Exact periods; left out: writes are issued all the time."""
     arrivals: ArrivalsSpec
     """Times of issue."""
     header_bytes: int
     """Bytes sent beside each write's data (replication header)."""
     rate_bps: int
-    """Mean rate of their data, bit/s."""
+    """Mean rate of their data while active, bit/s."""
     sizes: WriteSizesSpec
     """Bytes of each."""
 
@@ -979,6 +1001,10 @@ ActionSpec: TypeAlias = (
 class BackgroundSpec(TypedDict):
     """Traffic that does not react, on a route of its own."""
 
+    active: NotRequired[ActiveSpec]
+    """Exact periods; left out: it sends, or draws its periods, all the time."""
+    codec: NotRequired[CodecSpec]
+    """Speech that its packets carry, as those of one call or of several alike; left out: none."""
     enabled: bool
     """On before an event says so."""
     frames: NotRequired[FramesSpec]
@@ -1171,8 +1197,10 @@ class FlowSpec(TypedDict):
 class ShortFlowsSpec(TypedDict):
     """TCP flows that begin at random (Poisson), each with an amount of data of its own. They are counted together."""
 
+    active: NotRequired[ActiveSpec]
+    """Exact periods; left out: flows begin all the time."""
     arrivals_per_ks: int
-    """Flows that begin in 1000 s, on average."""
+    """Flows that begin in 1000 s of active time, on average."""
     destination: int
     """Receiving node."""
     name: str

@@ -6,7 +6,7 @@ use crate::fcp_counters::FcpCounters;
 use crate::storage_config::trace_format;
 use crate::validate::ValidRun;
 use crate::workload::{FileCopy, Generator, RandomWrites, Share, Source, Stripe, Workload};
-use spec::{DistributionSpec, FlowSpec, ProgramSpec, TraceSpec, WorkloadSpec, WritesSpec};
+use spec::{ActiveSpec, DistributionSpec, FlowSpec, ProgramSpec, TraceSpec, WorkloadSpec, WritesSpec};
 use std::collections::BTreeMap;
 use storage::{Replay, TraceError, Writes};
 use units::{Rate, Size, Time};
@@ -46,8 +46,8 @@ impl Applications {
         let flow = &flows[first];
         let stripe = match &flow.workload {
             WorkloadSpec::Bulk { bytes: Some(bytes), .. } => Stripe::copy(first, count, *bytes),
-            WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits } => {
-                Stripe::frames(first, count, frames(*frame_bytes, *rate_bps), *credits, self.from)
+            WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits, active } => {
+                Stripe::frames(first, count, frames(*frame_bytes, *rate_bps, *active), *credits, self.from)
             }
             WorkloadSpec::Replicate { trace, writes } => {
                 let writes = self.messages.writes(trace.as_ref(), writes.as_ref(), name(flow))?;
@@ -89,8 +89,8 @@ impl Applications {
             WorkloadSpec::Bulk { bytes, .. } => Workload::bulk(*bytes, limited),
             WorkloadSpec::Program(program) => Workload::bulk(program.bytes, limited),
             WorkloadSpec::Copy(_) => unreachable!("a valid run's copies are striped"),
-            WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits } => {
-                Workload::constant_rate(frames(*frame_bytes, *rate_bps), *credits, self.from, limited)
+            WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits, active } => {
+                Workload::constant_rate(frames(*frame_bytes, *rate_bps, *active), *credits, self.from, limited)
             }
             WorkloadSpec::Iscsi(_) => Workload::of_node(Source::Iscsi(Box::default())),
             WorkloadSpec::Fc(_) => Workload::of_node(Source::Fc(Box::new(FcCounters::new(self.from)))),
@@ -115,8 +115,8 @@ pub fn name(spec: &FlowSpec) -> &str {
     spec.name.strip_suffix(".1").unwrap_or(&spec.name)
 }
 
-fn frames(bytes: u64, rate_bps: u64) -> Generator {
-    Generator::frames(Size(bytes), Rate(rate_bps))
+fn frames(bytes: u64, rate_bps: u64, active: Option<ActiveSpec>) -> Generator {
+    Generator::frames(Size(bytes), Rate(rate_bps), active)
 }
 
 /// Makes what issues messages.

@@ -1,18 +1,21 @@
 //! Arrival times of short flows, and their sizes.
 
+use crate::active::Active;
 use link::random::{stream_seed, Random};
 use spec::{RunSpec, ShortFlowsSpec, SizesSpec};
 use te::traffic_model::{exponential, Distribution};
-use units::{Span, Time};
+use units::Time;
 
 /// Returns the start time of each flow of `entry`.
 pub fn arrivals(run: &RunSpec, entry: &ShortFlowsSpec) -> impl Iterator<Item = Time> {
     let mut arrivals = stream(run, entry, "arrivals");
     let gap_ns = 1e12 / entry.arrivals_per_ks as f64;
     let end = Time(entry.stop_ns.unwrap_or(run.duration_ns).min(run.duration_ns));
-    let mut next = Time(entry.start_ns);
+    let active = Active::new(entry.active, Time(entry.start_ns));
+    let mut active_ns = 0u64;
     std::iter::from_fn(move || {
-        next += Span(exponential(gap_ns, &mut arrivals) as u64);
+        active_ns = active_ns.saturating_add(exponential(gap_ns, &mut arrivals) as u64);
+        let next = active.at(active_ns);
         (next < end).then_some(next)
     })
 }

@@ -1,6 +1,8 @@
-//! Traffic that does not react: packets at a constant rate, always or in exponential bursts.
+//! Traffic that does not react: packets at a constant rate, always, in exponential bursts or in exact periods.
 
+use crate::active::Active;
 use crate::frame_clock::FrameClock;
+use crate::packet_times::PacketTimes;
 use crate::routes::add_of_background;
 use crate::validate::ValidRun;
 use link::random::{stream_seed, Random};
@@ -11,8 +13,10 @@ use units::{Rate, Size, Span, Time};
 
 /// A packet that may be of traffic without an application.
 pub trait BackgroundPacket: Packet + Routed {
-    /// A packet of `bytes`, of source `source`, on the route that starts at `hop`.
-    fn background(bytes: u32, hop: u32, source: u32) -> Self;
+    /// Packet `number` of source `source`, of `bytes`, on the route that starts at `hop`.
+    fn background(bytes: u32, hop: u32, source: u32, number: u32) -> Self;
+    /// The number that it was given as one of background traffic.
+    fn number(&self) -> u32;
 }
 
 /// A background source. Times in `spec` are those of the network that it sends into.
@@ -24,6 +28,8 @@ pub struct Background {
     /// True while it sends.
     pub enabled: bool,
     random: Random,
+    /// Its other times are of active time.
+    active: Active,
     gap: Span,
     /// Frames, where they differ or their times have to be exact.
     frames: Option<FrameClock>,
@@ -35,6 +41,8 @@ pub struct Background {
     pub dropped_packets: u64,
     /// Packets that arrived.
     pub received_packets: u64,
+    /// Their delays.
+    pub times: PacketTimes,
 }
 
 impl Background {
@@ -67,17 +75,20 @@ impl Background {
         let random = Random::new(stream_seed(run_seed, &format!("background/{}", spec.name)));
         let (gap, frames) = (gap_of(&spec), frames_of(&spec));
         let enabled = spec.enabled;
+        let active = Active::new(spec.active, Time(spec.start_ns));
         Background {
             spec,
             hop,
             enabled,
             random,
+            active,
             gap,
             frames,
             on_until: Time::ZERO,
             sent_packets: 0,
             dropped_packets: 0,
             received_packets: 0,
+            times: PacketTimes::default(),
         }
     }
 
@@ -85,7 +96,7 @@ impl Background {
     pub fn start(&mut self, now: Time) -> Time {
         self.enabled = true;
         self.on_until = self.on_period(now);
-        now.max(Time(self.spec.start_ns))
+        self.active.after(now.max(Time(self.spec.start_ns)), Span::ZERO)
     }
 
     /// Sends at `rate_bps` from `now` on, a round of frames from its beginning; returns when the next packet goes, if
@@ -95,7 +106,7 @@ impl Background {
         self.gap = gap_of(&self.spec);
         self.frames = frames_of(&self.spec);
         let sends = self.enabled && now.0 >= self.spec.start_ns && now < self.on_until;
-        sends.then(|| now + self.gap)
+        sends.then(|| self.active.after(now, self.gap))
     }
 
     /// Returns the bytes of the packet that is due now, if one is, and the time of the next call.
@@ -105,15 +116,15 @@ impl Background {
         }
         if now < self.on_until {
             return match &mut self.frames {
-                None => (Some(self.spec.packet_bytes), now + self.gap),
+                None => (Some(self.spec.packet_bytes), self.active.after(now, self.gap)),
                 Some(frames) => {
                     let (bytes, gap) = frames.next();
-                    (Some(bytes), now + gap)
+                    (Some(bytes), self.active.after(now, gap))
                 }
             };
         }
         let off = self.spec.on_off_ns.map_or(Span::ZERO, |[_, off]| Span(self.random.exponential(off)));
-        let next = now + off;
+        let next = self.active.after(now, off);
         self.on_until = self.on_period(next);
         (None, next.max(now + Span(1)))
     }
@@ -121,7 +132,10 @@ impl Background {
     fn on_period(&mut self, from: Time) -> Time {
         match self.spec.on_off_ns {
             None => Time::NEVER,
-            Some([on, _]) => from + Span(self.random.exponential(on)),
+            Some([on, _]) => {
+                let on = Span(self.random.exponential(on));
+                self.active.after(from, on)
+            }
         }
     }
 }

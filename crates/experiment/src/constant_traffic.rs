@@ -148,6 +148,9 @@ impl<'a> Source<'a> {
         if spec.on_off_ns.is_some() {
             return why("on and off are drawn");
         }
+        if spec.active.is_some() {
+            return why("it has periods");
+        }
         let framing = framing_of(*framing);
         let framed = Round::new(packets.iter().map(|&bytes| framing.line_bytes(bytes)));
         let plain = Round::new(packets.iter().copied());
@@ -279,7 +282,7 @@ impl<'a> Source<'a> {
         }
         let dropped = stats.iter().map(|stats| stats.dropped_by_loss).sum();
         let received = stats[last_hop - 1].delivered;
-        Counted { totals: BackgroundCounters { sent, dropped, received }, hops: stats }
+        Counted { totals: BackgroundCounters { sent, dropped, received, delays: None }, hops: stats }
     }
 
     /// The next frame that is lost by the end, and at which hop: the first hop that would lose it.

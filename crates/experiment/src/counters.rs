@@ -5,6 +5,7 @@
 use crate::copy_study::CopyResult;
 use crate::manager::ManagerOutcome;
 use crate::metric::Metrics;
+use crate::packet_times::PacketDelays;
 use crate::sender_command::MoveId;
 use crate::series::{FlowSeries, LinkSeries};
 use crate::workload::{Stripe, Workload};
@@ -23,6 +24,17 @@ pub struct Rtt {
     pub min_us: Option<u64>,
     /// Largest sample, us.
     pub max_us: Option<u64>,
+}
+
+/// Time of a sender as Linux divides it (tcp_chrono; TCP_INFO since 4.10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendingTimes {
+    /// With data, us.
+    pub busy_us: u64,
+    /// The part of it in which the receive window kept data back, us.
+    pub receive_window_us: u64,
+    /// The part of it in which the send buffer kept the application back, us.
+    pub send_buffer_us: u64,
 }
 
 /// Counters of a connection when the run proper ended: what drains afterwards is not part of them.
@@ -56,6 +68,8 @@ pub struct FlowCounters {
     pub acks: Option<u64>,
     /// Round-trip times.
     pub rtt: Rtt,
+    /// Time that the sender had data, and what it waited for, by the kernel's account; None: it gives none.
+    pub sending: Option<SendingTimes>,
 }
 
 /// Data that the other end of a connection sends, where it sends any, when the run proper ended.
@@ -101,7 +115,7 @@ impl MeasuredFlow {
 }
 
 /// A background source: packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct BackgroundCounters {
     /// Packets sent.
     pub sent: u64,
@@ -109,6 +123,8 @@ pub struct BackgroundCounters {
     pub dropped: u64,
     /// Packets that arrived.
     pub received: u64,
+    /// One-way delays of these; None: they were not looked at one by one.
+    pub delays: Option<PacketDelays>,
 }
 
 /// Statistics of the hold buffers of moves, in the order of the spec's events, and their counters.

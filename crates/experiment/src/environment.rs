@@ -231,9 +231,11 @@ impl Environment {
         let (bytes, due) = source.handle_timer(now);
         if let Some(bytes) = bytes {
             source.sent_packets += 1;
-            let packet = P::background(bytes, source.hop, self.numbering.first_source + index);
+            let number = source.times.send(now);
+            let packet = P::background(bytes, source.hop, self.numbering.first_source + index, number);
             if net.send(packet).is_err() {
                 source.dropped_packets += 1;
+                source.times.lose(number);
             }
         }
         net.set_timer(timer, due);
@@ -270,19 +272,22 @@ impl Environment {
         }
     }
 
-    /// Handles a packet that has come to `host`; returns false if that is not the end of a background source's route.
+    /// Handles `packet`, which has come to `host`; returns false if that is not the end of a background source's route.
     #[inline]
-    pub fn handle_arrival(&mut self, host: u32) -> bool {
+    pub fn handle_arrival<P: BackgroundPacket>(&mut self, now: Time, host: u32, packet: &P) -> bool {
         let Some(index) = host.checked_sub(self.numbering.first_host) else { return false };
-        self.background[index as usize].received_packets += 1;
+        let source = &mut self.background[index as usize];
+        source.received_packets += 1;
+        source.times.arrive(now, packet.number());
         true
     }
 
-    /// Counts a packet of `source` that was lost in the network; returns false if that is no background source.
-    pub fn handle_drop(&mut self, source: u32) -> bool {
+    /// Counts `packet` of `source`, which was lost in the network; returns false if that is no background source.
+    pub fn handle_drop<P: BackgroundPacket>(&mut self, source: u32, packet: &P) -> bool {
         let index = source.checked_sub(self.numbering.first_source);
         let Some(background) = index.and_then(|index| self.background.get_mut(index as usize)) else { return false };
         background.dropped_packets += 1;
+        background.times.lose(packet.number());
         true
     }
 
@@ -304,6 +309,7 @@ impl Environment {
             sent: source.sent_packets,
             dropped: source.dropped_packets,
             received: source.received_packets,
+            delays: Some(source.times.delays.clone()),
         };
         self.background.iter().map(of).collect()
     }

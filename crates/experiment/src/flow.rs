@@ -59,6 +59,7 @@ impl<T: Transport> Flow<T> {
                 min_us: sender.rtt_min_us,
                 max_us: sampled.then_some(sender.rtt_max_us),
             },
+            sending: None,
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! **Invariant: the outcome is a function of the spec alone: same spec and version, same outcome to the byte.**
 
+mod active;
 mod applications;
 mod arrivals;
 mod background;
@@ -39,6 +40,7 @@ mod network;
 mod node;
 mod node_number;
 mod packet;
+mod packet_times;
 mod path_test_ends;
 mod path_test_run;
 mod path_test_spec;
@@ -76,7 +78,7 @@ pub use capture::Capture;
 pub use copy_study::{CopyResult, Steady};
 pub use counters::{
     BackgroundCounters, FlowCounters, HoldBufferCounters, MeasuredFlow, MeasuredRun, MeasuredWindow, NetworkCounters,
-    ReverseCounters, Rtt, ShortFlowsSummary, WindowCounters, WindowReduction,
+    ReverseCounters, Rtt, SendingTimes, ShortFlowsSummary, WindowCounters, WindowReduction,
 };
 pub use environment::{Environment, Numbering, Senders};
 pub use error::RunError;
@@ -90,6 +92,7 @@ pub use metric::{Metric, Metrics, QUANTILES_PER_MILLE};
 pub use node::{Ends, Node, NodeCounters, Surroundings};
 pub use node_number::{EndNodes, NodeNumber};
 pub use packet::Packet;
+pub use packet_times::PacketDelays;
 pub use path_test_ends::{JudgedOutcome, LinkTruth, PathTruth};
 pub use path_test_run::path_test;
 pub use path_test_spec::PathTestSpec;

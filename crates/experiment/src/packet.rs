@@ -48,8 +48,13 @@ impl Packet {
 
 impl BackgroundPacket for Packet {
     /// It has no header.
-    fn background(bytes: u32, hop: u32, source: u32) -> Packet {
-        Packet::new(0, hop, source, bytes, 0)
+    fn background(bytes: u32, hop: u32, source: u32, number: u32) -> Packet {
+        Packet::new(number, hop, source, bytes, 0)
+    }
+
+    #[inline]
+    fn number(&self) -> u32 {
+        Packet::number(*self)
     }
 }
 

@@ -9,7 +9,7 @@ use units::Time;
 const MBIT: u64 = 1_000_000;
 
 fn spec(rate_bps: u64, sizes: WriteSizesSpec, arrivals: ArrivalsSpec) -> WritesSpec {
-    WritesSpec { rate_bps, sizes, arrivals, header_bytes: 48 }
+    WritesSpec { rate_bps, sizes, arrivals, header_bytes: 48, active: None }
 }
 
 fn fixed() -> WriteSizesSpec {

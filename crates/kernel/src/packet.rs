@@ -75,8 +75,9 @@ impl Token {
 }
 
 impl BackgroundPacket for Token {
-    fn background(bytes: u32, hop: u32, source: u32) -> Token {
-        let flow = u64::from(source);
+    fn background(bytes: u32, hop: u32, source: u32, number: u32) -> Token {
+        // Without content it is of background traffic: both fit into the hash of a flow's.
+        let flow = u64::from(number) << 32 | u64::from(source);
         Token {
             slot: None,
             part: 0,
@@ -88,6 +89,10 @@ impl BackgroundPacket for Token {
             source: Some(Number::new(source)),
             flow,
         }
+    }
+
+    fn number(&self) -> u32 {
+        (self.flow >> 32) as u32
     }
 }
 
@@ -108,6 +113,9 @@ impl link::Packet for Token {
         self.bytes
     }
     fn flow_hash(&self) -> u64 {
+        if self.slot.is_none() {
+            return u64::from(self.flow as u32);
+        }
         self.flow
     }
     fn is_ect(&self) -> bool {
@@ -421,7 +429,7 @@ mod tests {
             pool.give_back(&token, 1);
         }
         assert_eq!(pool.free.iter().flatten().count(), 3);
-        let mut background = Token::background(100, 0, 1);
+        let mut background = Token::background(100, 0, 1, 7);
         assert!((0..300).all(|_| background.count_down()) && pool.packet_of(&background).is_empty());
     }
 

@@ -6,6 +6,7 @@
 //!
 //! **Invariant: a specification is complete. Its writer resolves every default, so that a stored one says all.**
 
+mod active;
 mod background;
 mod block;
 mod copy;
@@ -29,7 +30,8 @@ mod transport;
 mod workload;
 mod writes;
 
-pub use background::{BackgroundSpec, FramesSpec};
+pub use active::ActiveSpec;
+pub use background::{BackgroundSpec, CodecSpec, FramesSpec};
 pub use block::{DiskSpec, OutOfRangeSpec, SchedulerSpec, SourceSpec};
 pub use copy::{CopySpec, FilesSpec, ALL_CHANGED_PPM};
 pub use event::{ActionSpec, EventSpec, WhenSpec};

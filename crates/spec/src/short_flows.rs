@@ -1,5 +1,6 @@
 //! Short flows that come and go.
 
+use crate::active::ActiveSpec;
 use crate::transport::TransportSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub struct ShortFlowsSpec {
     pub return_route: Vec<usize>,
     /// Transport.
     pub transport: TransportSpec,
-    /// Flows that begin in 1000 s, on average.
+    /// Flows that begin in 1000 s of active time, on average.
     pub arrivals_per_ks: u64,
     /// Bytes of each.
     pub sizes: SizesSpec,
@@ -28,6 +29,9 @@ pub struct ShortFlowsSpec {
     pub start_ns: u64,
     /// Last begin of a flow, ns; null = the end of the run.
     pub stop_ns: Option<u64>,
+    /// Exact periods; left out: flows begin all the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<ActiveSpec>,
 }
 
 /// Distribution of the flows' sizes.

@@ -1,5 +1,6 @@
 //! Workloads of flows.
 
+use crate::active::ActiveSpec;
 use crate::copy::CopySpec;
 use crate::fc::FcSpec;
 use crate::fcp::FcpSpec;
@@ -46,10 +47,13 @@ pub enum WorkloadSpec {
     ConstantRate {
         /// Payload bytes of a frame written to the connection.
         frame_bytes: u64,
-        /// Offered load of frames, bit/s.
+        /// Offered load of frames while active, bit/s.
         rate_bps: u64,
         /// Frames the generator may have outstanding (FC buffer credits); null = unlimited backlog.
         credits: Option<u64>,
+        /// Exact periods; left out: frames are issued all the time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        active: Option<ActiveSpec>,
     },
     /// A real program, where there are sockets; simulated, as bulk.
     #[schemars(title = "ProgramWorkloadSpec")]

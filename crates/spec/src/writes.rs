@@ -1,5 +1,6 @@
 //! Writes that are drawn at random: their sizes and times.
 
+use crate::active::ActiveSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WritesSpec {
-    /// Mean rate of their data, bit/s.
+    /// Mean rate of their data while active, bit/s.
     pub rate_bps: u64,
     /// Bytes of each.
     pub sizes: WriteSizesSpec,
@@ -15,6 +16,9 @@ pub struct WritesSpec {
     pub arrivals: ArrivalsSpec,
     /// Bytes sent beside each write's data (replication header).
     pub header_bytes: u32,
+    /// Exact periods; left out: writes are issued all the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<ActiveSpec>,
 }
 
 /// Distribution of the sizes of writes.

@@ -14,7 +14,8 @@ use wire::encapsulation::ENCAPSULATED_BYTES_MAX;
 pub fn gateways(run: ValidSimulation<'_>, spec: &FcSpec, first: usize, count: usize) -> Vec<Gateways<Pair>> {
     let group = Group { run, protocol: spec.protocol, pairs: spec.pairs as usize, first, count };
     let FcLoadSpec { rate_bps, sizes, arrivals, queue_frames } = &spec.load;
-    let writes = WritesSpec { rate_bps: *rate_bps, sizes: sizes.clone(), arrivals: *arrivals, header_bytes: 0 };
+    let (sizes, arrivals) = (sizes.clone(), *arrivals);
+    let writes = WritesSpec { rate_bps: *rate_bps, sizes, arrivals, header_bytes: 0, active: None };
     let [near, far] = group.ends();
     let far_frames = (far.buffer_bytes / ENCAPSULATED_BYTES_MAX as u64) as usize;
     group.gateways(None, |number, connection| {

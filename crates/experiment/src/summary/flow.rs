@@ -46,6 +46,15 @@ pub fn of_flow(
             metrics.insert(name, Metric::Integer(value));
         }
     }
+    if let Some(sending) = &c.sending {
+        for (name, us) in [
+            ("busy_s", sending.busy_us),
+            ("limited_by_receive_window_s", sending.receive_window_us),
+            ("limited_by_send_buffer_s", sending.send_buffer_us),
+        ] {
+            metrics.insert(name, Metric::Real(Span::from_micros(us).as_secs_f64()));
+        }
+    }
     let from = Time(spec.start_ns.max(run.measure.warmup_ns));
     let to = end_of(spec, flow.workload.done_at, measured.end);
     let interval = to.since(from).as_secs_f64();

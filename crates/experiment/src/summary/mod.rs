@@ -11,6 +11,7 @@ mod network;
 mod requests;
 mod run;
 mod stripe;
+mod voice;
 mod windows;
 
 pub use interval::bottleneck;
@@ -77,12 +78,8 @@ pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
         measured.stripes.iter().map(|s| stripe::metrics(spec, s, &measured, &mut notes)).collect();
     let links =
         measured.network.links.iter().enumerate().map(|(i, l)| network::of_link(spec, i, l, measured.end)).collect();
-    let background = spec
-        .background
-        .iter()
-        .zip(&measured.network.background)
-        .map(|(s, b)| network::of_background(&s.name, b))
-        .collect();
+    let background =
+        spec.background.iter().zip(&measured.network.background).map(|(s, b)| network::of_background(s, b)).collect();
     let mut metrics = run::of_run(spec, &measured, &flows, &entries);
     let extrapolation = measured.copy.as_ref().map(|found| {
         let is_alone = copied_flows(spec).len() == spec.flows.len();

@@ -1,8 +1,10 @@
 //! Metrics of links, background sources and hold buffers.
 
+use super::voice;
 use crate::counters::{BackgroundCounters, MeasuredRun};
-use crate::metric::{Metric, Metrics};
-use spec::{ActionSpec, LinkSpec, LossSpec, RunSpec};
+use crate::metric::{insert_distribution, insert_values, Metric, Metrics};
+use crate::packet_times::PacketDelays;
+use spec::{ActionSpec, BackgroundSpec, LinkSpec, LossSpec, RunSpec};
 use units::{Span, Time};
 
 /// Part of damaged frames that a check sequence of 32 bits lets pass (IEEE 802.3, 3.2.9): of a frame that is wrong
@@ -50,13 +52,27 @@ pub fn of_link(run: &RunSpec, index: usize, stats: &link::Stats, end: Time) -> M
     metrics
 }
 
-pub fn of_background(name: &str, counters: &BackgroundCounters) -> Metrics {
-    Metrics::from([
-        ("name", Metric::Text(name.to_owned())),
-        ("sent_packets", Metric::Integer(counters.sent)),
-        ("received_packets", Metric::Integer(counters.received)),
-        ("dropped_packets", Metric::Integer(counters.dropped)),
-    ])
+pub fn of_background(spec: &BackgroundSpec, counters: &BackgroundCounters) -> Metrics {
+    let BackgroundCounters { sent, dropped, received, delays } = counters;
+    let mut metrics = Metrics::from([
+        ("name", Metric::Text(spec.name.clone())),
+        ("sent_packets", Metric::Integer(*sent)),
+        ("received_packets", Metric::Integer(*received)),
+        ("dropped_packets", Metric::Integer(*dropped)),
+    ]);
+    // Of those whose fate the run has seen.
+    let loss = (dropped + received > 0).then(|| *dropped as f64 / (dropped + received) as f64);
+    insert_values(&mut metrics, [("loss_share", loss)].into_iter());
+    if let Some(PacketDelays { each, variations }) = delays {
+        insert_distribution(&mut metrics, each, ["delay_mean_s", "delay_p50_s", "delay_p99_s", "delay_max_s"]);
+        insert_values(&mut metrics, [("jitter_s", variations.mean().map(|ns| ns / 1e9))].into_iter());
+        let call = spec.codec.zip(loss).and_then(|(codec, loss)| voice::call(codec, spec.packet_bytes, loss, each));
+        if let Some(voice::Call { rating, mos, delay_s }) = call {
+            let of_call = [("voice_r", rating), ("voice_mos", mos), ("voice_delay_s", delay_s)];
+            insert_values(&mut metrics, of_call.into_iter().map(|(name, value)| (name, Some(value))));
+        }
+    }
+    metrics
 }
 
 /// Of hold buffers at moving routers, if the spec has any.

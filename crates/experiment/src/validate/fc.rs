@@ -3,7 +3,7 @@
 use super::block::{check_disk, check_source};
 use crate::error::RunError;
 use crate::workload::RandomWrites;
-use spec::{FcProtocolSpec, FcSpec, FcpSpec, FlowSpec, RunSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
+use spec::{FcLoadSpec, FcProtocolSpec, FcSpec, FcpSpec, FlowSpec, RunSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
 use wire::fc::PAYLOAD_BYTES_MAX;
 
 /// The specification of a flow's pairs, if it is one between gateways.
@@ -76,8 +76,8 @@ pub fn check(run: &RunSpec, flows: &[FlowSpec], spec: &FcSpec) -> Result<(), Run
     if largest.is_none_or(|bytes| bytes > PAYLOAD_BYTES_MAX as u64) {
         return wrong(flow, "frames of one size or a mix of sizes, of 1 to 2112 B");
     }
-    let writes =
-        WritesSpec { rate_bps: load.rate_bps, sizes: load.sizes.clone(), arrivals: load.arrivals, header_bytes: 0 };
+    let FcLoadSpec { rate_bps, sizes, arrivals, .. } = load.clone();
+    let writes = WritesSpec { rate_bps, sizes, arrivals, header_bytes: 0, active: None };
     if !RandomWrites::is_possible(&writes) || load.queue_frames == 0 {
         return wrong(flow, "rate, sizes, weights, times and queue above zero, Pareto shapes of times above 1");
     }

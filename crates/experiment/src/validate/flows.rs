@@ -1,6 +1,7 @@
 //! Flows: their routes, transports and workloads.
 
 use super::network::check_route;
+use crate::active::Active;
 use crate::arrivals::{arrivals, distribution};
 use crate::error::RunError;
 use crate::tcp_config::Algorithms;
@@ -28,6 +29,9 @@ pub fn check(run: &RunSpec, spec: &FlowSpec) -> Result<(), RunError> {
     match &spec.workload {
         WorkloadSpec::ConstantRate { frame_bytes: 0, .. } | WorkloadSpec::ConstantRate { rate_bps: 0, .. } => {
             Err(wrong(spec, "offered: frame and rate must be above zero"))
+        }
+        WorkloadSpec::ConstantRate { active: Some(active), .. } if !Active::is_possible(active) => {
+            Err(wrong(spec, "constant_rate: active: times on and off above zero, a phase below both"))
         }
         WorkloadSpec::Replicate { trace, writes } if trace.is_some() == writes.is_some() => {
             Err(wrong(spec, "replicate: a trace or writes, not both"))
@@ -129,6 +133,9 @@ pub fn check_short_flows(run: &RunSpec, entry: &ShortFlowsSpec) -> Result<(), Ru
     check_route(&what, "return_route", &entry.return_route, entry.destination, entry.source, &run.links)?;
     if distribution(&entry.sizes).is_none() {
         return wrong("sizes: a least size above zero and below the most, an index or sigma above zero");
+    }
+    if entry.active.as_ref().is_some_and(|active| !Active::is_possible(active)) {
+        return wrong("active: times on and off above zero, a phase below both");
     }
     if entry.arrivals_per_ks == 0 {
         return wrong("arrivals = 0: above zero");

@@ -1,5 +1,6 @@
 //! Links, routes, background sources and hold buffers.
 
+use crate::active::Active;
 use crate::error::RunError;
 use crate::link_config::link_config;
 use spec::{BackgroundSpec, FramesSpec, HoldBufferSpec, LinkSpec, RunSpec};
@@ -24,6 +25,9 @@ pub fn check_background(run: &RunSpec, spec: &BackgroundSpec) -> Result<(), RunE
     check_chain(&what, "route", &spec.route, &run.links)?;
     if spec.rate_bps == 0 || spec.packet_bytes == 0 || spec.packet_bytes > 65_535 {
         return Err(RunError::Spec(format!("{what}: rate above zero and packets of 1 to 65535 B")));
+    }
+    if spec.active.as_ref().is_some_and(|active| !Active::is_possible(active)) {
+        return Err(RunError::Spec(format!("{what}: active: times on and off above zero, a phase below both")));
     }
     if let Some(FramesSpec { packets_bytes, .. }) = &spec.frames {
         let right = |&bytes: &u32| bytes > 0 && bytes <= spec.packet_bytes;

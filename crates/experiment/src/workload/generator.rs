@@ -2,6 +2,8 @@
 
 use super::messages::Due;
 use super::random_writes::RandomWrites;
+use crate::active::Active;
+use spec::ActiveSpec;
 use storage::Replay;
 use units::{Rate, Size, Span, Time, NS_PER_S};
 
@@ -19,9 +21,10 @@ pub enum Generator {
 pub struct Frames {
     size: Size,
     rate: Rate,
-    /// Start of the present unbroken series of frames.
-    base: Time,
-    /// Frames since `base`. Range: u64.
+    active: Active,
+    /// Start of the present unbroken series of frames, ns of active time.
+    base_ns: u64,
+    /// Frames since `base_ns`. Range: u64.
     sent: u64,
     /// Time of the next one: it is looked at more often than it changes.
     due: Time,
@@ -36,9 +39,10 @@ pub struct Trace {
 }
 
 impl Generator {
-    /// Frames of `size` at `rate`.
-    pub fn frames(size: Size, rate: Rate) -> Generator {
-        Generator::Frames(Frames { size, rate, base: Time::ZERO, sent: 0, due: Time::ZERO })
+    /// Frames of `size` at `rate`, in `periods`.
+    pub fn frames(size: Size, rate: Rate, periods: Option<ActiveSpec>) -> Generator {
+        let active = Active::new(periods, Time::ZERO);
+        Generator::Frames(Frames { size, rate, active, base_ns: 0, sent: 0, due: Time::ZERO })
     }
 
     /// The writes of `replay`, each with `header` bytes more.
@@ -49,7 +53,10 @@ impl Generator {
     /// The application starts.
     pub fn start(&mut self, now: Time) {
         match self {
-            Generator::Frames(frames) => frames.restart(now),
+            Generator::Frames(frames) => {
+                frames.active = frames.active.from(now);
+                frames.restart(now);
+            }
             Generator::Trace(trace) => {
                 trace.start = now;
                 trace.advance();
@@ -90,7 +97,8 @@ impl Generator {
 
 impl Frames {
     fn restart(&mut self, now: Time) {
-        (self.base, self.sent, self.due) = (now, 0, now);
+        (self.base_ns, self.sent) = (self.active.until(now), 0);
+        self.due = self.next_due();
     }
 
     fn advance(&mut self) {
@@ -103,7 +111,7 @@ impl Frames {
         // frames.
         let bits_ns = u128::from(self.sent) * u128::from(self.size.0) * 8 * u128::from(NS_PER_S);
         let offset = bits_ns / u128::from(self.rate.0.max(1));
-        self.base + Span(u64::try_from(offset).unwrap_or(u64::MAX))
+        self.active.at(self.base_ns.saturating_add(u64::try_from(offset).unwrap_or(u64::MAX)))
     }
 }
 

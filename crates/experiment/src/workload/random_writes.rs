@@ -1,6 +1,7 @@
 //! Writes without a trace: sizes and times of issue drawn from distributions, at a mean rate.
 
 use super::messages::Due;
+use crate::active::Active;
 use link::random::{stream_seed, Geometric, Random};
 use spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use te::traffic_model::Distribution;
@@ -24,8 +25,10 @@ pub struct RandomWrites {
     arrivals: Arrivals,
     /// A stream each, so that another distribution of the one leaves the other as it is.
     random: [Random; 2],
-    start: Time,
-    /// Since the start, ps. Range: u128.
+    active: Active,
+    /// Active time that waits for room have cost, ns.
+    waited_ns: u64,
+    /// Active time since the start without these, ps. Range: u128.
     at_ps: u128,
     /// Data of the writes issued so far, bytes.
     issued_bytes: u128,
@@ -61,7 +64,8 @@ impl RandomWrites {
                 on_ns > 0 && off_ns > 0 && pareto_shape_e3.is_none_or(|shape| shape > 1000)
             }
         };
-        arrivals && spec.rate_bps > 0 && Sizes::new(&spec.sizes).is_some_and(|sizes| sizes.mean().is_some())
+        let active = spec.active.as_ref().is_none_or(Active::is_possible);
+        arrivals && active && spec.rate_bps > 0 && Sizes::new(&spec.sizes).is_some_and(|sizes| sizes.mean().is_some())
     }
 
     /// Writes as `spec` says; `name` tells its random streams from others of the run with seed `run_seed`.
@@ -96,7 +100,8 @@ impl RandomWrites {
             sizes,
             arrivals,
             random,
-            start: Time::ZERO,
+            active: Active::new(spec.active, Time::ZERO),
+            waited_ns: 0,
             at_ps: 0,
             issued_bytes: 0,
             next: Due { at: Time::NEVER, bytes: 0 },
@@ -104,14 +109,16 @@ impl RandomWrites {
     }
 
     pub(super) fn start(&mut self, now: Time) {
-        self.start = now;
+        self.active = self.active.from(now);
         self.advance();
     }
 
     /// The next write is issued at `now`, if it has not been yet, and the later ones as long after it as they would be.
     pub(super) fn resume(&mut self, now: Time) {
-        self.start += now.since(self.next.at);
-        self.next.at = self.next.at.max(now);
+        if now > self.next.at {
+            self.waited_ns += self.active.until(now) - self.active.until(self.next.at);
+            self.next.at = self.active.after(now, Span::ZERO);
+        }
     }
 
     pub(super) fn peek(&self) -> Due {
@@ -137,8 +144,9 @@ impl RandomWrites {
         }
         let bytes = self.sizes.draw(sizes);
         self.issued_bytes += u128::from(bytes);
-        let since = u64::try_from(self.at_ps / PS_PER_NS).unwrap_or(u64::MAX);
-        self.next = Due { at: self.start + Span(since), bytes: bytes + self.header };
+        let since_ns = u64::try_from(self.at_ps / PS_PER_NS).unwrap_or(u64::MAX);
+        let at = self.active.at(since_ns.saturating_add(self.waited_ns));
+        self.next = Due { at, bytes: bytes + self.header };
     }
 }
 

@@ -335,7 +335,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
         if index >= of.flows.len() {
             match &mut self.path_test {
                 Some(test) if test.owns(host) => test.handle_arrival(now, host, packet, net),
-                _ => _ = self.environment.handle_arrival(host),
+                _ => _ = self.environment.handle_arrival(now, host, &packet),
             }
             return;
         }
@@ -456,7 +456,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
         if let Some(test) = self.path_test.as_mut().filter(|test| test.owns(packet.source())) {
             return test.handle_drop(now, link, packet, net);
         }
-        if !self.environment.handle_drop(packet.source()) {
+        if !self.environment.handle_drop(packet.source(), &packet) {
             self.connections.lose(packet.source() as usize / 2, packet);
         }
     }

@@ -334,8 +334,20 @@ fn replicate(draw: &mut Draw, rate_bps: u64) -> Value {
         _ => json!({"process": "on_off", "on_ns": 20 * MS, "off_ns": 50 * MS, "pareto_shape_e3": null}),
     };
     let rate = rate_bps * draw.between(1, 60) / 100 + 1;
-    json!({"kind": "replicate",
-           "writes": {"rate_bps": rate, "header_bytes": 48, "sizes": sizes, "arrivals": arrivals}})
+    let mut writes = json!({"rate_bps": rate, "header_bytes": 48, "sizes": sizes, "arrivals": arrivals});
+    if let Some(active) = active(rate, 100 * MS) {
+        writes["active"] = active;
+    }
+    json!({"kind": "replicate", "writes": writes})
+}
+
+/// Exact periods of up to half of `longest`, ns, of every fifth source. They are drawn from its rate, so that all else
+/// is drawn as without them.
+fn active(rate_bps: u64, longest: u64) -> Option<Value> {
+    let mut draw = Draw(rate_bps);
+    let is_periodic = draw.percent(20);
+    let (on, off) = (draw.between(1, longest / 4), draw.between(1, longest / 4));
+    is_periodic.then(|| json!({"on_ns": on, "off_ns": off, "phase_ns": draw.below(on + off)}))
 }
 
 fn iscsi(draw: &mut Draw) -> Value {
@@ -485,6 +497,10 @@ fn background(draw: &mut Draw, net: &Net, number: u64, duration: u64) -> Value {
     });
     if draw.percent(40) {
         made["on_off_ns"] = json!([draw.between(1, duration / 4), draw.between(1, duration / 4)]);
+    }
+    if let Some(active) = active(rate, duration) {
+        made["active"] = active;
+        made["codec"] = json!("g711");
     }
     if draw.percent(20) {
         made["stop_ns"] = json!(draw.between(duration / 4, duration));

@@ -169,7 +169,7 @@ impl World {
     /// `token` is lost in the network.
     pub fn lose(&mut self, token: Token) {
         if let Some(source) = token.source() {
-            if !self.environment.handle_drop(source) {
+            if !self.environment.handle_drop(source, &token) {
                 self.flow_drops[source as usize / 2] += 1;
             }
         }
@@ -246,7 +246,7 @@ impl World {
 
 impl Hosts<Token> for World {
     fn handle_packet(&mut self, due: Time, host: u32, token: Token, _net: &mut Network<Token>) {
-        if self.environment.handle_arrival(host) {
+        if self.environment.handle_arrival(due, host, &token) {
             return;
         }
         // Data of flows has the even numbers.

@@ -280,6 +280,7 @@ impl Connection {
         counters.retransmitted_bytes = info.bytes_retrans();
         counters.timeouts = since(info.timeouts(), start.timeouts());
         counters.acks = far.acks;
+        counters.sending = info.sending_times();
         counters.rtt = Rtt { mean: (self.srtt.0 > 0).then_some(self.srtt), min_us: info.min_rtt_us(), max_us: None };
         if let Some((netstat, before)) = &self.netstat {
             let recoveries = netstat.read()?.since(before);

@@ -1,6 +1,6 @@
 //! The kernel's own values of a connection: `TCP_INFO`.
 
-use experiment::{ssthresh, FlowRow};
+use experiment::{ssthresh, FlowRow, SendingTimes};
 use std::io;
 use std::os::fd::RawFd;
 use units::{Span, Time};
@@ -205,6 +205,15 @@ impl Info {
     /// The part of it that was spent waiting for the send buffer, us (Linux 4.10).
     pub fn sndbuf_limited_us(&self) -> Option<u64> {
         since!(self, sndbuf_limited_us)
+    }
+
+    /// Time with data to send, and what it waited for meanwhile; None where the kernel gives none.
+    pub fn sending_times(&self) -> Option<SendingTimes> {
+        Some(SendingTimes {
+            busy_us: self.busy_us()?,
+            receive_window_us: self.rwnd_limited_us()?,
+            send_buffer_us: self.sndbuf_limited_us()?,
+        })
     }
 
     /// Segments that arrived with a mark of congestion (Linux 4.18).

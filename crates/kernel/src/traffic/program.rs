@@ -11,7 +11,7 @@ use super::socket::Failed;
 use crate::plan::{HostPlan, ProgramPlan};
 use crate::program_end_plan::{Ports, ProgramEndPlan};
 use crate::remote_plan::SendPlan;
-use experiment::{FlowCounters, FlowSeries, Rtt, Workload};
+use experiment::{FlowCounters, FlowSeries, Rtt, SendingTimes, Workload};
 use spec::{FlowSpec, RunSpec, WorkloadSpec};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -337,6 +337,7 @@ impl Program {
         counters.retransmitted_bytes = self.near.sum_told(Info::bytes_retrans);
         counters.timeouts = self.near.sum_told(Info::timeouts);
         counters.acks = far.acks;
+        counters.sending = self.sending_times();
         let least = self.near.all().filter_map(|s| s.info.min_rtt_us()).min();
         counters.rtt = Rtt { mean: (self.srtt.0 > 0).then_some(self.srtt), min_us: least, max_us: None };
         if let Some((netstat, before)) = &self.netstat {
@@ -346,6 +347,17 @@ impl Program {
             counters.spurious_recoveries = Some(recoveries.undone);
         }
         Ok(counters)
+    }
+
+    /// Of all its connections together.
+    fn sending_times(&self) -> Option<SendingTimes> {
+        let times: Vec<_> = self.near.all().map(|entry| entry.info.sending_times()).collect::<Option<_>>()?;
+        let sum = |of: fn(&SendingTimes) -> u64| times.iter().map(of).sum();
+        Some(SendingTimes {
+            busy_us: sum(|of| of.busy_us),
+            receive_window_us: sum(|of| of.receive_window_us),
+            send_buffer_us: sum(|of| of.send_buffer_us),
+        })
     }
 
     /// Ends the client, with all data in flight.
