@@ -71,6 +71,8 @@ _SECTIONS = [
     ("Arrivals: constant", "ConstantArrivals"),
     ("Arrivals: poisson", "PoissonArrivals"),
     ("Arrivals: on_off", "OnOffArrivals"),
+    ("Active: periods", "Periods"),
+    ("Active: hours of the day", "Hours"),
     ("Requests of iscsi and fcp: mix", "Mix"),
     ("Requests of iscsi and fcp: trace", "TraceSource"),
     ("Requests of iscsi and fcp: postmark", "Postmark"),

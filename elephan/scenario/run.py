@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
+from elephan.run_spec.types import CodecSpec
+from elephan.scenario.active import Active, TimeOfDay
 from elephan.scenario.line import Loss
 from elephan.scenario.mitigation import Mitigations, conflict
 from elephan.scenario.problem import wrong
@@ -29,6 +31,8 @@ class Run(Table):
     """Runs of each point, by different seeds."""
     exact: bool = setting(False, examples=[True])
     """Simulate all of a long copy, and each frame of constant traffic."""
+    time_of_day: TimeOfDay = setting("00:00", examples=["21:30"])
+    """Time of day at which the run begins: `active` by hours counts from it."""
 
 
 def _series(value: Any) -> int | None:
@@ -128,6 +132,13 @@ _Mix = Annotated[
 ]
 
 
+VOICE_HEADER_BYTES = 40
+"""IPv4, UDP and RTP."""
+
+G711_BYTES = (120, 280)
+"""IP packets of 10 and 30 ms of G.711."""
+
+
 class Background(Table):
     """Traffic that does not react to loss, constant or on and off. It may be all that there is in a scenario: constant
     traffic over lines that it does not overload is then counted without its packets, for days at once."""
@@ -146,9 +157,15 @@ class Background(Table):
     stop: Span | None = setting(None, examples=["20s"])
     """Off for good. When absent: the end of the run."""
     on: PositiveSpan | None = setting(None, examples=["500ms"])
-    """Mean time on, exponentially distributed; with `off`. When absent: constantly on."""
+    """Mean time on, exponentially distributed; with `off`. Exact times: `active`. When absent: constantly on."""
     off: PositiveSpan | None = setting(None, examples=["500ms"])
     """Mean time off, exponentially distributed; with `on`."""
+    active: Active | None = setting(None, examples=[{"on": "5s", "off": "55s"}, "22:00-06:00"])
+    """Exact periods, or hours of the day, in which it sends; `on` and `off` count time in these. When absent:
+    always."""
+    codec: Literal["g711", "g711_without_plc", "g729a", "none"] | None = setting(None, examples=["g729a", "none"])
+    """Speech in its packets: delay, jitter and loss are judged as those of a telephone call (R and MOS of G.107, see
+    Other traffic). When absent: "g711" if all packets are of 120B to 280B (10 to 30 ms of it), else "none"."""
     enabled: bool = setting(True, examples=[False])
     """False: only after an event enables it."""
     direction: str = setting("forward", examples=["reverse"])
@@ -170,7 +187,16 @@ class Background(Table):
             raise wrong("absent: mix has the sizes", "packet")
         if self.stop is not None and self.stop <= self.start:
             raise wrong("a time after start", "stop")
+        if self.codec not in (None, "none") and min(self.round) <= VOICE_HEADER_BYTES:
+            raise wrong(f"a size above {VOICE_HEADER_BYTES}B: the IP, UDP and RTP headers around speech", "packet")
         return self
+
+    @property
+    def speech(self) -> CodecSpec | None:
+        """Codec of the speech that it carries; None: none."""
+        if self.codec is not None:
+            return None if self.codec == "none" else self.codec
+        return "g711" if all(least <= size <= most for size in self.round for least, most in [G711_BYTES]) else None
 
     @property
     def round(self) -> list[int]:

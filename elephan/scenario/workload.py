@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from elephan.run_spec.types import TraceFormatSpec
+from elephan.scenario.active import Active
 from elephan.scenario.copy import Copy
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
@@ -51,6 +52,9 @@ class ConstantRate(Table):
     credits: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[256])
     """Frames on their way before the generator waits, which counts as latency (buffer-to-buffer credits). When absent:
     no limit."""
+    active: Active | None = setting(None, examples=[{"on": "5s", "off": "55s"}, "22:00-06:00"])
+    """Exact periods, or hours of the day, in which frames are issued; `load` is that while active. When absent:
+    always."""
 
 
 class Replicate(Table):
@@ -72,6 +76,9 @@ class Replicate(Table):
     """With `rate`: data of a write."""
     arrivals: Arrivals = setting("poisson", examples=["constant", {"process": "on_off", "on": "100ms", "off": "400ms"}])
     """With `rate`: times of writes."""
+    active: Active | None = setting(None, examples=[{"on": "5s", "off": "55s"}, "22:00-06:00"])
+    """With `rate`: exact periods, or hours of the day, in which writes are issued; `rate` is that while active. When
+    absent: always."""
     header: Annotated[Size, AtMost(U32_MAX, f"{U32_MAX}B")] = setting("48B", examples=["48B"])
     """Beside each write's data; iSCSI's header (RFC 7143, 11.2.1)."""
 
@@ -81,7 +88,7 @@ class Replicate(Table):
             raise wrong('trace (a file), or rate (such as "180MB/s")')
         if self.trace is not None and self.rate is not None:
             raise wrong("absent, because trace says when writes come; time_scale changes their rate", "rate")
-        own = ("size", "arrivals") if self.trace is not None else ("format", "time_scale", "loop")
+        own = ("size", "arrivals", "active") if self.trace is not None else ("format", "time_scale", "loop")
         for key in own:
             if key in self.model_fields_set:
                 raise wrong(f"absent: it goes with {'rate' if self.trace is not None else 'trace'}", key)
@@ -105,6 +112,9 @@ class ShortFlows(Table):
     """Instead: lognormal with this median ..."""
     sigma: Annotated[Fraction, Positive(10, "2")] = setting(2, examples=[1.5])
     """... and this standard deviation of the logarithm."""
+    active: Active | None = setting(None, examples=[{"on": "5s", "off": "55s"}, "08:00-18:00"])
+    """Exact periods, or hours of the day, in which flows begin; `arrivals` is that while active. When absent:
+    always."""
 
     @model_validator(mode="after")
     def _consistent(self) -> ShortFlows:

@@ -39,6 +39,9 @@ ERAS_EVERY = 4
 FIXED_EVERY = 4
 """One seed in so many, 2 and up, has lines that never change and drop what finds no room: the core takes horizons."""
 
+PERIODS_EVERY = 6
+"""Every so many draws, sources have exact periods."""
+
 WINDOWS_EVERY = 13
 """One seed in so many has windows of the measurement, and a wait for a flow whose sender takes its time."""
 
@@ -110,8 +113,30 @@ def scenario(rng: random.Random, seed: int) -> Table:
         windowed(random.Random(seed), top, duration, links)
     if seed % FIXED_EVERY == 2:
         fixed(top)
+    if seed % PERIODS_EVERY == 1:
+        periodic(random.Random(seed), top, duration)
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
+
+
+def periodic(rng: random.Random, top: Table, duration: int) -> None:
+    """Give sources exact periods or hours of the day, and background traffic speech."""
+    top["run"]["time_of_day"] = "21:59:59"
+
+    def active() -> Any:
+        lengths = {key: f"{rng.randint(1, duration)}ms" for key in ("on", "off")}
+        return rng.choice([lengths, "22:00-06:00", {"hours": "08:00-22:00"}])
+
+    for source in top.get("background", []):
+        source |= {"active": active()}
+        if "mix" not in source:
+            source["codec"] = rng.choice(["g711", "g711_without_plc", "g729a", "none"])
+    for one in top["flow"]:
+        workload = one["workload"]
+        if workload["kind"] in ("constant_rate", "short_flows") or (
+            workload["kind"] == "replicate" and "rate" in workload
+        ):
+            workload["active"] = active()
 
 
 def fixed(top: Table) -> None:

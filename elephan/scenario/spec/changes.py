@@ -17,6 +17,7 @@ from elephan.run_spec.types import (
     MoveSpec,
     WhenSpec,
 )
+from elephan.scenario.active import active_spec
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.program import Program
@@ -51,6 +52,10 @@ def background_specs(document: Document, network: Network) -> list[BackgroundSpe
         )
     ]
     for index, (spec, source) in enumerate(zip(specs, document.background, strict=True)):
+        if source.active is not None:
+            spec["active"] = active_spec(source.active, source.start, document.run.time_of_day)
+        if source.speech is not None:
+            spec["codec"] = source.speech
         slowest = min((network.lines[line] for line in spec["route"]), key=lambda line: line.rate_bps)
         framing = slowest.framing if isinstance(source.rate, Share) else None
         if source.mix is not None or framing is not None or not document.flow:

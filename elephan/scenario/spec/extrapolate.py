@@ -83,7 +83,7 @@ def _is_one_copy(document: Document) -> bool:
 
 def _stays_as_it_is(document: Document) -> bool:
     """Return True if nothing comes or goes at a time of the scenario's."""
-    others = all(source.start == 0 and source.stop is None for source in document.background)
+    others = all(source.start == 0 and source.stop is None and source.active is None for source in document.background)
     return others and not document.event and document.manager is None
 
 

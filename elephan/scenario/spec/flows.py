@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from elephan.run_spec.types import (
+    ActiveSpec,
     BulkSpec,
     FlowSpec,
     QueueSpec,
@@ -14,6 +15,7 @@ from elephan.run_spec.types import (
     TransportSpec,
     WorkloadSpec,
 )
+from elephan.scenario.active import DAY_NS, Hours, active_spec
 from elephan.scenario.copy import Copy, copy_spec
 from elephan.scenario.document import Document
 from elephan.scenario.fcp import Fcp
@@ -74,7 +76,11 @@ def flow_specs(
                 "transport": transport,
                 "start_ns": start,
                 "stop_ns": stop,
-                "workload": _part(workload, connection, flow.connections) if shared and streams == 1 else workload,
+                "workload": (
+                    _part(workload, connection, flow.connections)
+                    if shared and streams == 1
+                    else _begun_later(workload, flow, start - flow.start)
+                ),
             }
             if shared:
                 # Left out where it changes nothing, so that a point keeps its id.
@@ -129,6 +135,7 @@ def crowd_specs(document: Document, network: Network, queues: list[QueueSpec], b
                 "sizes": _sizes(workload),
                 "start_ns": flow.start,
                 "stop_ns": flow.stop,
+                **_active(document, workload, flow),
             }
         )
     return specs
@@ -292,6 +299,33 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
     return spec
 
 
+class _ActiveKey(TypedDict, total=False):
+    """The key of a source with periods."""
+
+    active: ActiveSpec
+
+
+def _active(document: Document, workload: ConstantRate | Replicate | ShortFlows, flow: Flow) -> _ActiveKey:
+    """Return the periods of a workload; nothing for one that is always active."""
+    if workload.active is None:
+        return {}
+    return {"active": active_spec(workload.active, flow.start, document.run.time_of_day)}
+
+
+def _begun_later(workload: WorkloadSpec, flow: Flow, later_ns: int) -> WorkloadSpec:
+    """Return the workload of a connection that starts so much after its flow: hours of the day are the same for all."""
+    if later_ns == 0 or not isinstance(getattr(flow.workload, "active", None), Hours):
+        return workload
+
+    def shifted(active: ActiveSpec) -> ActiveSpec:
+        return {**active, "phase_ns": (active["phase_ns"] + later_ns) % DAY_NS}
+
+    if workload["kind"] == "constant_rate":
+        return {**workload, "active": shifted(workload["active"])}
+    assert workload["kind"] == "replicate", "the others have no periods"
+    return {**workload, "writes": {**workload["writes"], "active": shifted(workload["writes"]["active"])}}
+
+
 def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bps: int) -> WorkloadSpec:
     workload = flow.workload
     match workload:
@@ -310,6 +344,7 @@ def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bp
                 "frame_bytes": workload.frame,
                 "rate_bps": bits_per_second(workload.load, slowest_bps),
                 "credits": workload.credits,
+                **_active(document, workload, flow),
             }
         case Replicate(rate=rate) if rate is not None:
             return {
@@ -319,6 +354,7 @@ def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bp
                     "sizes": sizes_spec(workload.size),
                     "arrivals": arrivals_spec(workload.arrivals),
                     "header_bytes": workload.header,
+                    **_active(document, workload, flow),
                 },
             }
         case Replicate():
