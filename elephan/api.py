@@ -109,6 +109,12 @@ class Results(Sequence[Record]):
 
         return table_of(self._records)
 
+    def other_traffic(self) -> Table | None:
+        """Return the table of background traffic, aggregated over repetitions; None without any."""
+        from elephan.report.other_traffic import other_traffic_of
+
+        return other_traffic_of(self._records)
+
     def report(self, folder: str | Path, on_progress: OnProgress | None = None) -> Written:
         """Write report.html and its PNGs into `folder`; `on_progress` gets the numbers. Raises `StoreError`."""
         from elephan.report.html import write_report

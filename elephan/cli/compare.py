@@ -59,6 +59,15 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    harm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=SHARE",
+            help="Most packets that a [[background]] may lose, such as calls=0.1%: a congestion control under which it "
+            "loses more ranks behind the others.",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one array of rows by rank, and nothing else.")] = False,
     out: Out = None,
     store: StoreAt = None,
@@ -95,6 +104,7 @@ def compare(
             again=again,
             watcher=Bars(),
             budget=budget,
+            harm=harm,
             say=None if json else say,
         )
         rows += as_rows(done)
@@ -124,6 +134,7 @@ def as_rows(done: Comparison) -> list[dict[str, Any]]:
     """Return the rows as JSON holds them: means in the unit of their name, half of their 95 % intervals (null: one run;
     0: nothing is drawn by chance), ids of the runs behind them.
     """
+    from elephan.compare.other_traffic import as_numbers
     from elephan.compare.run_metrics import NUMBERS, number_of
     from elephan.compare.table import in_use
 
@@ -147,6 +158,7 @@ def as_rows(done: Comparison) -> list[dict[str, Any]]:
                 "repetitions": repetitions,
                 "exact": numbers.exact,
                 "why": list(row.why),
+                **({"other_traffic": others} if (others := as_numbers(done.alone.records[part])) else {}),
                 "in_use": in_use(done, row),
                 "runs_alone": [record.id for record in done.alone.records[part]],
                 "runs_beside_reno": [record.id for record in done.beside.records[part]],

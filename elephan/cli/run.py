@@ -168,10 +168,13 @@ def as_json(results: Results) -> str:
 
 
 def show(results: Results) -> None:
-    """Print the table, and list the runs that the store already had."""
+    """Print the tables, and list the runs that the store already had."""
     from elephan.report.table import print_table
 
     print_table(results.table(), console())
+    other = results.other_traffic()
+    if other is not None:
+        print_table(other, console())
     reused = sum(outcome.reused for outcome in results.outcomes)
     if reused:
         were, them = ("was", "it") if len(results) == 1 else ("were", "them")

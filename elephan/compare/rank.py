@@ -8,7 +8,7 @@ Holm's correction (1979): the probability that chance made any difference betwee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -98,8 +98,9 @@ def default_key(found: Sequence[Measured]) -> str:
     return "goodput"
 
 
-def ranked(found: Sequence[Measured], by: str) -> list[Row]:
-    """Return rows by rank. Equal ranks go by fewer drops caused, then by the shorter RTT, then by name.
+def ranked(found: Sequence[Measured], by: str, behind: Mapping[str, str] | None = None) -> list[Row]:
+    """Return rows by rank. Equal ranks go by fewer drops caused, then by the shorter RTT, then by name. Those whose
+    label is in `behind`, with the reason, rank behind all others.
 
     Raises `InputError` when the runs have no such number.
     """
@@ -108,7 +109,8 @@ def ranked(found: Sequence[Measured], by: str) -> list[Row]:
     key = key_of(by)
     if all(key.value(item) is None for item in found):
         raise InputError(f"--by {by}: these runs have no {key.title}")
-    better = _better(found, key)
+    behind = behind or {}
+    better = _better(found, key, behind)
     least_rtt_s = min(
         (run.rtt_min_s for item in found for run in item.runs if run.rtt_min_s is not None),
         default=None,
@@ -117,7 +119,8 @@ def ranked(found: Sequence[Measured], by: str) -> list[Row]:
     for index, item in enumerate(found):
         rank = 1 + sum(second == index for _, second in better)
         queue_s = queue_of(item, least_rtt_s)
-        rows.append(Row(rank, item, queue_s, why(item, least_rtt_s)))
+        reason = (behind[item.cc],) if item.cc in behind else ()
+        rows.append(Row(rank, item, queue_s, (*reason, *why(item, least_rtt_s))))
     return sorted(rows, key=_order)
 
 
@@ -134,13 +137,17 @@ def _order(row: Row) -> tuple[int, float, float, str]:
     return row.rank, drops, item.mean(lambda run: run.rtt_mean_s) or 0.0, item.cc
 
 
-def _better(found: Sequence[Measured], key: Key) -> set[tuple[int, int]]:
-    """Return the pairs of indices of which the first is better than the second, for certain and by more than `TIE`."""
+def _better(found: Sequence[Measured], key: Key, behind: Mapping[str, str]) -> set[tuple[int, int]]:
+    """Return the pairs of indices of which the first is better than the second: for certain and by more than `TIE`, or
+    because the second alone is among those `behind`."""
     values = [key.value(item) for item in found]
     pairs = list(combinations(range(len(found)), 2))
     certain = holm([_p(found[a], found[b], key) for a, b in pairs])
     better = set()
     for (a, b), sure in zip(pairs, certain, strict=True):
+        if (found[a].cc in behind) != (found[b].cc in behind):
+            better.add((b, a) if found[a].cc in behind else (a, b))
+            continue
         first, second = values[a], values[b]
         if first is None or second is None:
             # A copy that does not end is behind every one that does.

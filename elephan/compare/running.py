@@ -11,6 +11,7 @@ from typing import Any
 from elephan import backends
 from elephan.api import Overrides, Results, as_strings, jobs_of
 from elephan.backends import Job
+from elephan.compare.other_traffic import HarmLimit, above, harm_limit, require_source
 from elephan.compare.rank import Row, default_key, key_of, ranked
 from elephan.compare.repetitions import MOST, Plan, announcement, budget_of, chance_in, plan_of, repeated
 from elephan.compare.run_metrics import Measured, measure
@@ -50,6 +51,8 @@ class Comparison:
     """Backend of all runs."""
     plan: Plan = field(default_factory=lambda: Plan(1))
     """Number of repetitions, and its reason."""
+    harm: HarmLimit | None = None
+    """Most that a source of background traffic may lose: those under which it loses more rank behind the others."""
 
     def records_of(self, row: Row) -> list[Record]:
         """Return the records of a row's runs alone, by repetition."""
@@ -70,6 +73,7 @@ def compare(
     again: bool = False,
     watcher: Watcher | None = None,
     budget: str | None = None,
+    harm: str | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Rank congestion controls on the path of a scenario.
@@ -79,9 +83,14 @@ def compare(
     drawn by
     chance: as the scenario's `run.repetitions` says, else as often as the losses need, within `budget`, a time such as
     "10min". `say` receives what is planned. `on` is one backend; on kernel one run goes at a time, unless `workers`
-    says otherwise. `by` is a key of `rank.KEYS`, by default what the workload is about. Raises what `elephan.run` does.
+    says otherwise. `by` is a key of `rank.KEYS`, by default what the workload is about. `harm` is NAME=SHARE: controls
+    under which the `[[background]]` NAME loses more of its packets rank behind the others. Raises what `elephan.run`
+    does.
     """
     planned = _Planned(Path(file), congestion_controls, set, seed, on)
+    limit = None if harm is None else harm_limit(harm)
+    if limit is not None:
+        require_source(limit, [source["name"] for source in planned.runs[0][2].spec["background"]], file)
     if by is not None:
         key_of(by)
         planned.require(by)
@@ -98,7 +107,7 @@ def compare(
 
     if planned.exact or planned.asked is not None:
         plan = Plan(planned.asked or 1, exact=planned.exact)
-        return _judged(planned, executed(0, plan.repetitions), plan, by, keep)
+        return _judged(planned, executed(0, plan.repetitions), plan, by, keep, limit)
     if say is not None:
         say(announcement(planned.count, len(planned.runs), planned.backend, budget_s))
     outcomes = executed(0, 1)
@@ -112,7 +121,7 @@ def compare(
         say(plan.text)
     if plan.repetitions > 1:
         outcomes += executed(1, plan.repetitions)
-    return _judged(planned, outcomes, plan, by, keep)
+    return _judged(planned, outcomes, plan, by, keep, limit)
 
 
 def check(
@@ -243,7 +252,12 @@ def _job(base: Scenario, text: str, changes: Sequence[str], backend: str) -> Job
 
 
 def _judged(
-    planned: _Planned, outcomes: Sequence[Sequence[Outcome]], plan: Plan, by: str | None, keep: Store | None
+    planned: _Planned,
+    outcomes: Sequence[Sequence[Outcome]],
+    plan: Plan,
+    by: str | None,
+    keep: Store | None,
+    harm: HarmLimit | None,
 ) -> Comparison:
     """Rank the measured runs; `outcomes` has a list for each repetition, in the order of `planned.runs`."""
     yardstick = [planned.yardstick(repetition).record for repetition in outcomes]
@@ -256,7 +270,11 @@ def _judged(
         own, others = ([item.record for item in parts[choice.label]] for parts in (alone, beside))
         found.append(measure(choice.label, own, others, yardstick, planned.flows, plan.exact))
     key = by or default_key(found)
-    rows = ranked(found, key)
+    behind = {}
+    if harm is not None:
+        reasons = {label: above(harm, [item.record for item in done]) for label, done in alone.items()}
+        behind = {label: reason for label, reason in reasons.items() if reason is not None}
+    rows = ranked(found, key, behind)
     order = [row.cc for row in rows]
     return Comparison(
         rows=tuple(rows),
@@ -267,4 +285,5 @@ def _judged(
         neighbour=planned.neighbour,
         backend=planned.backend,
         plan=plan,
+        harm=harm,
     )

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from elephan import units
+from elephan.compare.other_traffic import columns_of, value_of
 from elephan.compare.rank import KEYS, TIE, Row
 from elephan.compare.run_metrics import Measured, number_of
 from elephan.compare.running import NEIGHBOUR_CC, Comparison
 from elephan.report.chance import few_by_chance, few_losses
 from elephan.report.limits import limits
+from elephan.report.metrics import BACKGROUND
 from elephan.report.notes import grouped_notes
 from elephan.report.statistics import Estimate
 
@@ -79,7 +81,23 @@ def columns(done: Comparison) -> list[Column]:
             units.share,
             lambda item: item.neighbour_kept,
         ),
+        *_of_other_traffic(done),
     ]
+
+
+def _of_other_traffic(done: Comparison) -> list[Column]:
+    """Return the columns of the scenario's background traffic."""
+
+    def column(source: str, name: str) -> Column:
+        metric = BACKGROUND[name]
+        return _of_row(
+            f"{source}: {metric.title}",
+            metric.text,
+            metric.show,
+            lambda row: value_of(done.records_of(row), source, name),
+        )
+
+    return [column(*found) for found in columns_of(done.records_of(done.rows[0])[0], done.harm)]
 
 
 def _mean(name: str) -> Callable[[Measured], Estimate | None]:
@@ -129,8 +147,11 @@ def caption(done: Comparison) -> str:
             "equal within 1 %, and where the paired t-test over the seeds, with Holm's correction for all pairs, finds "
             "no difference at 5 %"
         )
+    harm = ""
+    if done.harm is not None:
+        harm = f"; last those under which {done.harm.source} loses more than {units.share(done.harm.share)}"
     return (
-        f"Ranked by {key.title}, {order} first; {equal}; then by fewer drops caused, then by "
+        f"Ranked by {key.title}, {order} first{harm}; {equal}; then by fewer drops caused, then by "
         f"the shorter RTT.{mean} The neighbour is one {NEIGHBOUR_CC} flow on the same route, in a second run."
     )
 

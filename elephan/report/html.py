@@ -30,6 +30,7 @@ from elephan.report.html_table import Cell, Head, Line
 from elephan.report.load_figure import load_figures
 from elephan.report.management import Managed, managed_of
 from elephan.report.metrics import LINKS
+from elephan.report.other_traffic import other_traffic_of
 from elephan.report.point_table import table_of
 from elephan.report.points import Point, points_of
 from elephan.report.table import Table
@@ -123,6 +124,7 @@ class _Content:
             drawn,
             len(self.points),
             managed_of(records, load),
+            other_traffic_of(records),
         )
 
 
@@ -169,6 +171,7 @@ def render(
     svgs: dict[int, str],
     points: int,
     managed: Sequence[Managed] = (),
+    other_traffic: Table | None = None,
 ) -> str:
     """Return the page; `svgs` has each figure's drawing by the figure's `id`."""
     first = records[0]
@@ -184,6 +187,8 @@ def render(
         description=first.scenario.description,
         table=table,
         results=results_table(table),
+        other_traffic=other_traffic,
+        other_results=results_table(other_traffic, "other-traffic") if other_traffic else "",
         headline=headline,
         managed=[(item, ledger_table(item, f"ledger{number}")) for number, item in enumerate(managed)],
         distributions=drawn(distributions),
@@ -202,8 +207,8 @@ def render(
     )
 
 
-def results_table(table: Table) -> Markup:
-    """Return the table of results for the page."""
+def results_table(table: Table, name: str = "results") -> Markup:
+    """Return a table of results for the page, which knows it by `name`."""
     heads = [Head(head, of_row=True) for head in table.heads]
     heads += [Head(column.title, column.text) for column in table.columns]
 
@@ -211,7 +216,7 @@ def results_table(table: Table) -> Markup:
         return Cell(shown.text, f"± {shown.spread}" if shown.spread else "", "best" if shown.best else "")
 
     lines = [Line((*map(Cell, row.heads), *map(cell, row.cells)), kind=_kind(row)) for row in table.rows]
-    return html_table.html("results", heads, lines)
+    return html_table.html(name, heads, lines)
 
 
 def _kind(row: table_module.Row) -> str:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from elephan import units
 from elephan.report.copy_metrics import COPIES, COPY_COLUMNS
+from elephan.report.traffic_metrics import OTHER_TRAFFIC, SENDING
 
 Better = Literal["higher", "lower", "neither"]
 
@@ -123,6 +124,7 @@ def _all() -> tuple[Metric, ...]:
             "Under `windows` alone: mean congestion window of the connections that are open, by 1000 samples; backends "
             "`kernel` and `hosts`: by those of the series.",
         ),
+        *(Metric(*item) for item in SENDING),
         Metric("timeouts", "time-outs", "", count, "lower", "Expiries of the retransmission timer (RFC 6298)."),
         Metric(
             "fast_retransmits",
@@ -540,6 +542,9 @@ CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _all()}
 LINKS: dict[str, Metric] = {metric.name: metric for metric in _of_links()}
 """Metrics of one direction of a link, under `links`."""
 
+BACKGROUND: dict[str, Metric] = {item[0]: Metric(*item) for item in OTHER_TRAFFIC}
+"""Metrics of a source of other traffic, under `background`."""
+
 HEADLINE = (
     "lag_p50_s",
     "lag_p99_s",
@@ -636,7 +641,9 @@ SIGN = {"higher": "+", "lower": "-", "neither": ""}
 
 def as_markdown() -> str:
     """Return docs/reference/metrics.md."""
-    return HEADER + _items(CATALOGUE) + "\n## Of a link\n\nUnder `links`, for each direction.\n\n" + _items(LINKS)
+    links = "\n## Of a link\n\nUnder `links`, for each direction.\n\n" + _items(LINKS)
+    sources = "\n## Of other traffic\n\nUnder `background`, for each source, over the whole run and its drain.\n\n"
+    return HEADER + _items(CATALOGUE) + links + sources + _items(BACKGROUND)
 
 
 def _items(catalogue: dict[str, Metric]) -> str:
