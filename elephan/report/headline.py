@@ -9,8 +9,9 @@ from elephan.record import canonical_json
 from elephan.report import backend_comparison, load_curve
 from elephan.report.figures import MOST_CURVES, Colours, track_label
 from elephan.report.limits import MISSING, missing_share
-from elephan.report.metrics import Metric, is_ranked, metric
+from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
+from elephan.report.ranked import is_ranked
 from elephan.report.statistics import Estimate
 from elephan.units import pluralize
 

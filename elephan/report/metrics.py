@@ -27,20 +27,6 @@ class Metric:
     text: str
 
 
-SIDE_EFFECTS = frozenset(
-    {
-        *("retransmitted_segments", "retransmitted_bytes", "dropped_packets", "duplicate_acks", "timeouts"),
-        *("fast_retransmits", "reverse_retransmitted_segments", "reverse_retransmitted_bytes", "reverse_timeouts"),
-    }
-)
-"""Metrics of which a run that carries little has little: the least is no merit, and no table marks it."""
-
-
-def is_ranked(metric: Metric) -> bool:
-    """Return True if the best value of a metric is marked among several."""
-    return metric.better != "neither" and metric.name not in SIDE_EFFECTS
-
-
 def _all() -> tuple[Metric, ...]:
     rate, size, time, count, share = units.rate, units.size, units.duration, units.count, units.share
     return (

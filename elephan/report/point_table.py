@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from elephan.record import Record, canonical_json
 from elephan.report import backend_comparison, load_curve
-from elephan.report.metrics import HEADLINE, Metric, is_ranked, present
+from elephan.report.metrics import HEADLINE, Metric, present
 from elephan.report.points import Point, points_of, short, shown
+from elephan.report.ranked import is_ranked
 from elephan.report.statistics import Estimate
 from elephan.report.table import KNEE, Cell, Row, Table, bounds, load_of, notes_of, unlisted
 from elephan.report.windows import columns_of, metrics_of
