@@ -135,6 +135,10 @@ class Machine:
         """Return the time since boot that commands see."""
         return time.clock_gettime(time.CLOCK_BOOTTIME) + self.waited_s
 
+    def show_uptime(self) -> None:
+        """Show commands the time since boot."""
+        (self.folder / "uptime").write_text(f"{self.uptime_s():.2f} 0.00\n")
+
     def wait(self, part: float) -> None:
         """Let time go by, in parts of the age up to which versions are kept."""
         if self.clock is not None:
@@ -151,7 +155,7 @@ class Machine:
     def call(self, *words: object, store: str = "store", observer: tracer.Observer | None = None) -> Result:
         """Run a command to its end."""
         self.counts["commands"] += 1
-        (self.folder / "uptime").write_text(f"{self.uptime_s():.2f} 0.00\n")
+        self.show_uptime()
         line = [self.words(*words, store=store)]
         if observer is not None:
             with denied():
@@ -247,6 +251,7 @@ class Machine:
 
     def _two(self) -> None:
         """Run twice at once."""
+        self.show_uptime()
         lines = [self.words("run", "job", "--once")]
         with denied():
             first, second = (command.start(lines, self.state) for _ in range(2))
