@@ -510,7 +510,7 @@ def journal_has(to: Path, size: int) -> Callable[[], bool]:
     return lambda: any(path.stat().st_size >= size for path in to.glob(".elephan-copy/*/journal*"))
 
 
-@pytest.mark.parametrize("kind", ["truncated", "replaced by an empty file"])
+@pytest.mark.parametrize("kind", ["truncated", "replaced by an empty file", "truncated and extended again"])
 def test_records_of_a_part_that_became_shorter_count_no_more(state: Path, tmp_path: Path, kind: str) -> None:
     content = os.urandom(12_000_000)
     write(tmp_path / "from" / "file", content)
@@ -518,8 +518,10 @@ def test_records_of_a_part_that_became_shorter_count_no_more(state: Path, tmp_pa
     to.mkdir()
     interrupted(f"{tmp_path}/from/", to, journal_has(to, 400), "--rate", "60Mbit/s")
     (part,) = to.glob(".elephan-copy/*/*.part")
-    if kind == "truncated":
+    if kind.startswith("truncated"):
+        size = part.stat().st_size
         os.truncate(part, 300_000)
+        os.truncate(part, size if kind.endswith("again") else 300_000)
     else:
         part.unlink()
         part.touch()
