@@ -267,6 +267,20 @@ def test_a_user_mirrors_folders_of_any_mode(copy_alone: Copy, tmp_path: Path, st
     assert names(tmp_path / "to") == ["file"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="rights are given up that root has")
+def test_root_without_all_rights_writes_to_folders_of_any_mode(state: Path, tmp_path: Path) -> None:
+    """As in a hardened service: its owner's rights to a folder are all that root has."""
+    write(tmp_path / "from" / "folder" / "file", "x")
+    (tmp_path / "to" / "folder").mkdir(parents=True)
+    (tmp_path / "to" / "folder").chmod(0)
+    deny = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    line = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{tmp_path}/from/", f"{tmp_path}/to"]
+    done = subprocess.run([*deny, *line], env=quick(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "to" / "folder" / "file").read_text() == "x"
+    assert (tmp_path / "to" / "folder").stat().st_mode & 0o777 == 0o755
+
+
 def test_a_destination_without_inodes_is_full(copy_alone: Copy, tmp_path: Path, mount: Mount) -> None:
     for number in range(100):
         write(tmp_path / "from" / f"{number}", "x")
