@@ -626,7 +626,7 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
             return [at]
         # Before the run continues, unreadable entries are removed, or any change is made.
         if chance.random() < 0.5:
-            # What was carried over of them goes as well: it is linked after all else, and made durable by one call.
+            # Carried-over entries go with them: they are linked after all else, and made durable by one call.
             name, most = chance.choice((("syncfs", 4), ("linkat", 14)))
             return [[name, chance.randrange(1, most)] if chance.random() < 0.7 else at, [["gone", ""]]]
         return [at, [change() for _ in range(chance.randrange(1, 4))]]
