@@ -47,3 +47,33 @@ def test_restores_over_damaged_entries_are_those_of_the_model(source: str, exclu
     words = [sys.executable, "-m", "tests.backup.model", "--steps", str(file)]
     done = subprocess.run(words, cwd=ROOT, env=quick(), capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+LINKED = [
+    ["write", b"a".hex(), 1, 100],
+    ["hardlink", b"a".hex(), b"b".hex()],
+    ["run"],
+    ["write", b"a".hex(), 2, 300],
+    ["hide", b"a".hex()],
+    ["run"],
+    ["restore", 0, {"place": "new", "at": 0}],
+    ["restore", 0, {"place": "new", "at": 1}],
+    ["restore", 1, {"place": "new", "at": 0}],
+    ["show", b"a".hex()],
+    ["break", b"b".hex()],
+    ["attribute", b"a".hex(), 4],
+    ["run"],
+    ["restore", 2, {"place": "own", "seed": 4}],
+]
+"""A file of two names that cannot be read for a while, and is two files after that."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the model mounts file systems")
+@pytest.mark.skipif(tracer.missing() is not None, reason=str(tracer.missing()))
+def test_all_names_of_a_file_and_its_attributes_are_in_each_version(tmp_path: Path) -> None:
+    """A restore as of the second at which a version began is of that version, and so is one just before the next."""
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps({"job": ["incremental", None, "data/", []], "steps": LINKED}))
+    words = [sys.executable, "-m", "tests.backup.model", "--steps", str(file)]
+    done = subprocess.run(words, cwd=ROOT, env=quick(), capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -90,6 +90,14 @@ WRONG_ONCE = {
         ["type", "src/d/a", "symlink", 4],
         ["copy", {"sources": ["src/"], "destination": "dst", "switches": ["mirror"]}, {}],
     ],
+    "a new name of a file that size and time do not show to be changed is a link to it": [
+        ["file", "src/a", 5, 3000, ""],
+        ["copy", {"sources": ["src/"], "destination": "dst"}, {}],
+        ["rotate"],
+        ["rewrite", "src/a", 0, 100, 6, True],
+        ["link", "src/a", "src/b"],
+        ["copy", {"sources": ["src/"], "destination": "dst", "link_to": "old"}, {}],
+    ],
     "the time of a folder on another mount is durable when the copy ends": [
         ["create", "src/d", "folder", 1],
         ["file", "src/d/f", 2, 5000, ""],

@@ -267,6 +267,20 @@ def test_a_user_mirrors_folders_of_any_mode(copy_alone: Copy, tmp_path: Path, st
     assert names(tmp_path / "to") == ["file"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="rights are given up that root has")
+def test_root_without_all_rights_writes_to_folders_of_any_mode(state: Path, tmp_path: Path) -> None:
+    """As in a hardened service: its owner's rights to a folder are all that root has."""
+    write(tmp_path / "from" / "folder" / "file", "x")
+    (tmp_path / "to" / "folder").mkdir(parents=True)
+    (tmp_path / "to" / "folder").chmod(0)
+    deny = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    line = [sys.executable, "-c", "from elephan.cli import main; main()", "copy", f"{tmp_path}/from/", f"{tmp_path}/to"]
+    done = subprocess.run([*deny, *line], env=quick(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "to" / "folder" / "file").read_text() == "x"
+    assert (tmp_path / "to" / "folder").stat().st_mode & 0o777 == 0o755
+
+
 def test_a_destination_without_inodes_is_full(copy_alone: Copy, tmp_path: Path, mount: Mount) -> None:
     for number in range(100):
         write(tmp_path / "from" / f"{number}", "x")
@@ -510,7 +524,7 @@ def journal_has(to: Path, size: int) -> Callable[[], bool]:
     return lambda: any(path.stat().st_size >= size for path in to.glob(".elephan-copy/*/journal*"))
 
 
-@pytest.mark.parametrize("kind", ["truncated", "replaced by an empty file"])
+@pytest.mark.parametrize("kind", ["truncated", "replaced by an empty file", "truncated and extended again"])
 def test_records_of_a_part_that_became_shorter_count_no_more(state: Path, tmp_path: Path, kind: str) -> None:
     content = os.urandom(12_000_000)
     write(tmp_path / "from" / "file", content)
@@ -518,8 +532,10 @@ def test_records_of_a_part_that_became_shorter_count_no_more(state: Path, tmp_pa
     to.mkdir()
     interrupted(f"{tmp_path}/from/", to, journal_has(to, 400), "--rate", "60Mbit/s")
     (part,) = to.glob(".elephan-copy/*/*.part")
-    if kind == "truncated":
+    if kind.startswith("truncated"):
+        size = part.stat().st_size
         os.truncate(part, 300_000)
+        os.truncate(part, size if kind.endswith("again") else 300_000)
     else:
         part.unlink()
         part.touch()

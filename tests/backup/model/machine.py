@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import json
 import os
 import random
@@ -18,11 +19,14 @@ from tests.backup.model.rights import denied
 from tests.backup.model.world import (
     NAMES,
     Exclusion,
+    Inodes,
     Source,
     Tree,
     differences,
     faults_expected,
+    inodes,
     is_below,
+    links_that_differ,
     unreadable,
     walk,
 )
@@ -31,6 +35,8 @@ from tests.copy.model.command import Result
 
 Step = list[Any]
 MARKERS = ".elephan-backup"
+CHANGES = ("write", "folder", "link", "hide", "show", "remove", "rename", "gone", "hardlink", "break", "attribute")
+"""Steps that change the source."""
 CALLS = 350
 """Calls that change files in a run, about: a kill is drawn among them."""
 AGES_S = {"1h": 3600, "48h": 48 * 3600, "7d": 7 * 86_400}
@@ -39,7 +45,8 @@ PHASES = ("renameat", "linkat", "fsync", "symlinkat")
 """Calls around which something is durable and something else is not yet."""
 PATTERNS = {
     "data/": ["b", "/a", "d/a", "d/e/", "/d/b", "with*", "/c"],
-    "data": ["b", "/data/a", "d/a", "data/d/e/", "/data/d/b", "/*/c", "data/a"],
+    # A restore to the source's own place copies what is in `data`: some of these would name other entries there.
+    "data": ["b", "/data/a", "d/a", "data/d/e/", "/data/d/b", "/*/a", "/*/b", "/*/c", "data/a"],
 }
 """Patterns of a job's `exclude`, by the name of its source."""
 BYTES = 24 << 20
@@ -55,6 +62,7 @@ class Recorded:
     """A version whose run has ended."""
 
     tree: Tree
+    inodes: Inodes
     is_whole: bool
     faults: set[bytes]
     since_s: float
@@ -82,6 +90,8 @@ class Machine:
     """Versions that went since the newest one was compared."""
     copied: Tree | None = None
     """Of a mirror: the destination as the last run left it."""
+    clock_was_set: bool = False
+    """Names of versions need not be the times of their runs."""
 
     def begin(self, kind: str, keep: object, source: str = "data/", exclude: Sequence[str] = ()) -> None:
         """Begin a world. `source`: the name of the source, with a slash if the copy has its content alone."""
@@ -111,6 +121,7 @@ class Machine:
         self.versions, self.gone, self.copied = {}, {}, None
         self.waited_s = 0
         self.set_clock(0)
+        self.clock_was_set = False
         self.since_s = None
         self.source.apply(["write", NAMES[0].hex(), 1, 100])
         self.source.states = [self.source.tree()]
@@ -135,6 +146,10 @@ class Machine:
         """Return the time since boot that commands see."""
         return time.clock_gettime(time.CLOCK_BOOTTIME) + self.waited_s
 
+    def show_uptime(self) -> None:
+        """Show commands the time since boot."""
+        (self.folder / "uptime").write_text(f"{self.uptime_s():.2f} 0.00\n")
+
     def wait(self, part: float) -> None:
         """Let time go by, in parts of the age up to which versions are kept."""
         if self.clock is not None:
@@ -151,7 +166,7 @@ class Machine:
     def call(self, *words: object, store: str = "store", observer: tracer.Observer | None = None) -> Result:
         """Run a command to its end."""
         self.counts["commands"] += 1
-        (self.folder / "uptime").write_text(f"{self.uptime_s():.2f} 0.00\n")
+        self.show_uptime()
         line = [self.words(*words, store=store)]
         if observer is not None:
             with denied():
@@ -170,10 +185,11 @@ class Machine:
         """Make a step, and compare."""
         what = str(step[0])
         self.counts[what] += 1
-        if what in ("write", "folder", "link", "hide", "show", "remove", "rename", "gone"):
+        if what in CHANGES:
             self.source.apply(step)
             self.source.states.append(self.source.tree())
         elif what == "clock":
+            self.clock_was_set |= int(step[1]) != 0
             self.set_clock(int(step[1]) if self.clock is not None else 0)
         elif what == "wait":
             self.wait(float(step[1]))
@@ -221,7 +237,9 @@ class Machine:
 
         found = self.call("run", "job", "--once", observer=Rewriter(os.fsdecode(full), act))
         self.source.apply(["write", path, self.source.time, 300])
-        self._judge(found, {bytes.fromhex(path)})
+        # All names of the file have changed with it.
+        numbers = inodes(self.source.root, self.source.tree())
+        self._judge(found, {name for name, number in numbers.items() if number == numbers[bytes.fromhex(path)]})
         self.source.states = [self.source.tree()]
 
     def _full(self, free: int, inodes: bool) -> None:
@@ -247,6 +265,7 @@ class Machine:
 
     def _two(self) -> None:
         """Run twice at once."""
+        self.show_uptime()
         lines = [self.words("run", "job", "--once")]
         with denied():
             first, second = (command.start(lines, self.state) for _ in range(2))
@@ -280,6 +299,7 @@ class Machine:
             if self.copied is None:
                 return
             expected, is_whole, words = self.copied, True, ["restore", "job"]
+            copied = self.copy_in(self.destination)
         else:
             names = sorted(self.versions)
             if not names:
@@ -287,13 +307,17 @@ class Machine:
             name = names[number % len(names)]
             expected, is_whole = self.versions[name].tree, self.versions[name].is_whole
             words = ["restore", "job", "--version", name]
+            at = (how or {}).get("at")
+            if at is not None and not self.clock_was_set:
+                words[2:] = ["--at", self._moment(names, name, float(at))]
+            copied = self.copy_in(self.destination / name)
         chosen = How(**(how or {}))
         if chosen.place == "own":
             # The source is elsewhere meanwhile, and is put back: later steps change what it was.
             kept = self.world / "kept"
             self.source.root.rename(kept)
             try:
-                self._restore_over(words, kept, self.source.root, expected, is_whole, chosen)
+                self._restore_over(words, kept, self.source.root, expected, copied, is_whole, chosen)
             finally:
                 shutil.rmtree(self.source.root)
                 kept.rename(self.source.root)
@@ -302,11 +326,18 @@ class Machine:
         words += ["--to", str(target)]
         if chosen.place == "other":
             self.copy_in(target).parent.mkdir(exist_ok=True)
-            self._restore_over(words, self.source.root, self.copy_in(target), expected, is_whole, chosen)
+            self._restore_over(words, self.source.root, self.copy_in(target), expected, copied, is_whole, chosen)
         else:
-            self._judge_restore(self._restored(words, chosen), Restored(expected, {}, False, Exclusion()),
-                                self.copy_in(target), is_whole, False)  # fmt: skip
+            restored = Restored(expected, {}, False, Exclusion(), inodes(copied, expected))
+            self._judge_restore(self._restored(words, chosen), restored, self.copy_in(target), is_whole, False)
         shutil.rmtree(target, ignore_errors=True)
+
+    def _moment(self, names: Sequence[str], name: str, part: float) -> str:
+        """Return a time of which a version is the newest: its own, or a later one before that of the next version."""
+        times = [calendar.timegm(time.strptime(one, "version-%Y%m%dT%H%M%SZ")) for one in names]
+        at = names.index(name)
+        seconds = times[at + 1] - times[at] - 1 if at + 1 < len(names) else 60
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(times[at] + int(part * seconds)))
 
     def _restored(self, words: list[str], how: How) -> Result:
         """Restore, and again after a kill."""
@@ -317,11 +348,11 @@ class Machine:
         return self.call(*words)
 
     def _restore_over(
-        self, words: list[str], source: Path, place: Path, expected: Tree, is_whole: bool, how: How
+        self, words: list[str], source: Path, place: Path, expected: Tree, copied: Path, is_whole: bool, how: How
     ) -> None:
-        """Restore to a place that has entries."""
+        """Restore to a place that has entries; `copied`: the folder that is restored."""
         fill(place, source, how.seed)
-        restored = Restored(expected, walk(place), how.exact, self.source.exclusion)
+        restored = Restored(expected, walk(place), how.exact, self.source.exclusion, inodes(copied, expected))
         self.counts["exact restores" if how.exact else "restores over entries"] += 1
         if how.exact:
             words = [*words, "--exact", "--max-removals", "1000"]
@@ -337,7 +368,7 @@ class Machine:
         """Compare a place with what a restore has to leave there."""
         real = walk(place) if place.exists() else {}
         if not unreadable(restored.version):
-            if lines := restored.wrong(real):
+            if lines := restored.wrong(real) or links_that_differ(inodes(place, real), restored.inodes):
                 raise Failed("a restore differs: " + "; ".join(lines[:5]) + "\n" + found.output)
             if self.kind != "mirror" and found.code != (0 if is_whole and not is_blocked else 1):
                 raise Failed(f"exit code {found.code} of a restore of {'a complete' if is_whole else 'another'} "
@@ -367,6 +398,8 @@ class Machine:
                     raise Failed(f"{name} is marked {markers[name]}, and is gone")
                 if lines := differences(walk(self.copy_in(path)), recorded.tree):
                     raise Failed(f"{name} has changed: " + "; ".join(lines[:5]))
+                if inodes(self.copy_in(path), recorded.tree) != recorded.inodes:
+                    raise Failed(f"{name} has changed: some of its files are others now")
             else:
                 self._may_go(name, new)
                 self.gone[name] = self.versions.pop(name)
@@ -449,7 +482,9 @@ class Machine:
                 ):  # fmt: skip
                     # The killed run had made it, and its mode and time come last.
                     continue
-                if one is not None and other is not None and one[0] == other[0] == "folder" and one[1] == other[1]:
+                if one is not None and other is not None and (*one[:3], *one[4:]) == (*other[:3], *other[4:]) and (
+                    one[0] == "folder"
+                ):  # fmt: skip
                     # Its time changed with an entry that was removed during the run.
                     if len(self.source.states) > 1 or line_path in hidden or any(
                         path.startswith(line_path + b"/") for path in hidden
@@ -468,7 +503,14 @@ class Machine:
             raise Failed(f"{name} has faults, and exit code 0: {found.output}")
         if (hidden - (busy or set())) and not is_partial:
             raise Failed(f"{name} is marked complete, and {sorted(hidden)} could not be read: {found.output}")
-        self.versions[name] = Recorded(real, not is_partial, hidden, self.since_s or 0.0)
+        numbers = inodes(self.copy_in(self.destination / name), real)
+        if len(self.source.states) == 1 and not busy:
+            # Carried-over entries are linked as the older version is.
+            copied = {path: number for path, number in inodes(self.source.root, tree).items()
+                      if not any(path == one or is_below(path, one) for one in hidden)}  # fmt: skip
+            if lines := links_that_differ(numbers, copied):
+                raise Failed(f"{name}: " + "; ".join(lines[:5]) + "\n" + found.output)
+        self.versions[name] = Recorded(real, numbers, not is_partial, hidden, self.since_s or 0.0)
 
     def _lacks(self, name: str) -> bool:
         """Return True if something of an older version could not be carried over to this one."""
@@ -510,7 +552,11 @@ class Machine:
         if found.code == 0:
             if hidden:
                 raise Failed(f"exit code 0, and {hidden} could not be read")
-            if lines := differences(real, tree):
+            lines = differences(real, tree)
+            if not busy:
+                numbers = inodes(self.copy_in(self.destination), real)
+                lines += links_that_differ(numbers, inodes(self.source.root, tree))
+            if lines:
                 raise Failed("a mirror differs: " + "; ".join(lines[:5]) + "\n" + found.output)
         else:
             readable, _ = faults_expected(tree, hidden, [])
@@ -550,21 +596,26 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
     keep = None if kind == "mirror" else chance.choice([None, 1, 1, 2, 3, "1h", "48h", "7d"])
     paths = [*NAMES, *(b"d/" + name for name in NAMES[:4]), *(b"d/e/" + name for name in NAMES[:2])]
     steps: list[Step] = [["folder", b"d".hex()], ["folder", b"d/e".hex()]]
-    steps += [["write", path.hex(), number, 1000 * number] for number, path in enumerate(chance.sample(paths, 9))]
+    there = chance.sample(paths, 9)
+    steps += [["write", path.hex(), number, 1000 * number] for number, path in enumerate(there)]
+    free = chance.sample(sorted(set(paths) - set(there)), chance.randrange(4))
+    steps += [["hardlink", chance.choice(there).hex(), path.hex()] for path in free]
 
     def path() -> str:
         return chance.choice(paths).hex()
 
     def change() -> Step:
-        what = chance.choices(["write", "folder", "link", "hide", "show", "remove", "rename"],
-                              [7, 2, 1, 3, 3, 2, 1])[0]  # fmt: skip
+        what = chance.choices(["write", "folder", "link", "hide", "show", "remove", "rename", "hardlink", "break",
+                               "attribute"], [7, 2, 1, 3, 3, 2, 1, 2, 1, 2])[0]  # fmt: skip
         if what == "write":
             size = chance.choice([0, 1, 100, 4095, 4096, 70_000, 262_144, 300_001])
             return ["write", path(), chance.randrange(1 << 30), size]
         if what == "folder":
             return ["folder", chance.choice([b"d", b"d/e", b"c"]).hex()]
-        if what == "rename":
-            return ["rename", path(), path()]
+        if what in ("rename", "hardlink"):
+            return [what, path(), path()]
+        if what == "attribute":
+            return [what, chance.choice([path(), b"d".hex(), b"d/e".hex()]), chance.randrange(1 << 30)]
         if what in ("hide", "show", "remove"):
             return [what, chance.choice([path(), b"d".hex(), b"d/e".hex()])]
         return [what, path(), chance.randrange(9)]
@@ -574,16 +625,21 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
         if chance.random() < 0.5:
             return [at]
         # Before the run continues, unreadable entries are removed, or any change is made.
-        return [at, [["gone", ""]] if chance.random() < 0.5 else [change() for _ in range(chance.randrange(1, 4))]]
+        if chance.random() < 0.5:
+            # Carried-over entries go with them: they are linked after all else, and made durable by one call.
+            name, most = chance.choice((("syncfs", 4), ("linkat", 14)))
+            return [[name, chance.randrange(1, most)] if chance.random() < 0.7 else at, [["gone", ""]]]
+        return [at, [change() for _ in range(chance.randrange(1, 4))]]
 
     def restore() -> dict[str, Any]:
-        place = chance.choice(["new", "other", "own", "own"])
+        place = chance.choice(["new", "other", "own", "own", "own"])
         how: dict[str, Any] = {"place": place, "seed": chance.randrange(1 << 30)}
         how |= {"exact": chance.random() < 0.6} if place != "new" else {}
+        how |= {"at": chance.choice([0, 0, 1, 0.5])} if chance.random() < 0.4 else {}
         return how | ({"kill": kill()[0]} if chance.random() < 0.25 else {})
 
     source = chance.choice(["data/", "data"])
-    exclude = chance.sample(PATTERNS[source], chance.randrange(1, 3)) if chance.random() < 0.5 else []
+    exclude = chance.sample(PATTERNS[source], chance.randrange(1, 4)) if chance.random() < 0.6 else []
     while len(steps) < length + 11:
         steps += [change() for _ in range(chance.randrange(4))]
         what = chance.choices(["run", "kill", "busy", "full", "two", "other", "restore", "clock", "wait"],

@@ -7,13 +7,15 @@ import os
 import random
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.backup.model.world import Exclusion, Tree, differences, is_below, walk
+from tests.backup.model.world import Exclusion, Inodes, Tree, differences, is_below, walk
 
-CHANGED_SHARE = 0.3
+CHANGED_SHARE = 0.4
 """Share of a place's files that are damaged before a restore."""
+REMOVED_SHARE = 0.2
+"""Share of its other entries that are removed."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class How:
     seed: int = 0
     kill: object = None
     """Call before which a first attempt is killed (`tracer.Counter.before`)."""
+    at: float | None = None
+    """Restore as of a time instead of a version by name: 0 is that of the version, 1 just before the next one."""
 
 
 def fill(place: Path, source: Path, seed: int) -> None:
@@ -43,7 +47,7 @@ def fill(place: Path, source: Path, seed: int) -> None:
             os.chmod(full, 0o700 if entry[0] == "folder" else 0o600)
         if entry[0] == "file" and draw.random() < CHANGED_SHARE:
             damage(full)
-        elif draw.random() < 0.1:
+        elif draw.random() < REMOVED_SHARE:
             shutil.rmtree(full, ignore_errors=True) if entry[0] == "folder" else os.unlink(full)
     for name in (b"a", b"b", b"later"):
         if draw.random() < 0.3 and not os.path.lexists(full := os.path.join(os.fsencode(place), name)):
@@ -74,6 +78,8 @@ class Restored:
     exact: bool
     exclusion: Exclusion
     """Entries that the job leaves out, which `--exact` does not remove."""
+    inodes: Inodes = field(default_factory=dict)
+    """Of the version's files."""
 
     @property
     def blocked(self) -> set[bytes]:

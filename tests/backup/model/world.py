@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import shutil
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.copy.model.changes import acl, break_link
 from tests.copy.model.request import Excluded
 
 Entry = tuple[object, ...]
 Tree = dict[bytes, Entry]
 """Entries by path below a folder, without the folder itself."""
+Inodes = dict[bytes, int]
+"""Inode numbers of the files of a tree, by path: names of one file have the same."""
 
 NAMES = [b"a", b"b", b"c", b"\xff\xfe", b"with space", b"back\\slash", b"\\x41", b"new\nline", "ä".encode()]
 BASE_NS = 1_700_000_000_000_000_000
@@ -33,17 +37,40 @@ def walk(folder: Path | bytes) -> Tree:
             there = os.lstat(full)
             mode, kind = stat.S_IMODE(there.st_mode), stat.S_IFMT(there.st_mode)
             if kind == stat.S_IFDIR:
-                found[path] = ("folder", mode, there.st_uid, there.st_mtime_ns)
+                found[path] = ("folder", mode, there.st_uid, there.st_mtime_ns, attributes(full))
                 visit(path)
             elif kind == stat.S_IFLNK:
                 found[path] = ("link", os.readlink(full), there.st_uid, there.st_mtime_ns)
             else:
                 with open(full, "rb") as file:
                     content = hashlib.sha256(file.read()).hexdigest()
-                found[path] = ("file", mode, there.st_uid, there.st_mtime_ns, there.st_size, content)
+                found[path] = ("file", mode, there.st_uid, there.st_mtime_ns, attributes(full), there.st_size, content)
 
     visit(b"")
     return found
+
+
+def attributes(path: bytes) -> tuple[tuple[str, bytes], ...]:
+    """Return the extended attributes of an entry that belong to it, not to its host; ACLs are among them."""
+    names = [name for name in os.listxattr(path) if name.startswith(("user.", "trusted.", "system.posix_acl_"))]
+    return tuple((name, os.getxattr(path, name)) for name in sorted(names))
+
+
+def inodes(folder: Path | bytes, tree: Tree) -> Inodes:
+    """Return the inode numbers of the files of a tree that `walk` has read from a folder."""
+    root = os.fsencode(folder)
+    return {path: os.lstat(os.path.join(root, path)).st_ino for path, entry in tree.items() if entry[0] == "file"}
+
+
+def links_that_differ(real: Inodes, right: Inodes) -> list[str]:
+    """Return the names of one file that should be of several, and the other way round, a line each."""
+    lines = []
+    for one, other, text in ((right, real, "are names of several files"), (real, right, "are names of one file")):
+        names: dict[int, list[bytes]] = {}
+        for path in sorted(one.keys() & other.keys()):
+            names.setdefault(one[path], []).append(path)
+        lines += [f"{paths} {text}" for paths in names.values() if len({other[path] for path in paths}) > 1]
+    return lines
 
 
 def is_below(path: bytes, above: bytes) -> bool:
@@ -123,6 +150,20 @@ class Source:
                 os.mkdir(path, 0o755)
             elif what == "link":
                 os.symlink(b"target-%d" % int(str(step[2])), path)
+            elif what == "hardlink":
+                if os.path.islink(path):
+                    return
+                os.link(path, self._path(bytes.fromhex(str(step[2]))))
+                path = self._path(bytes.fromhex(str(step[2])))
+            elif what == "break":
+                # Size, time and attributes show no change.
+                break_link(path, 0, same_time=True)
+                return
+            elif what == "attribute":
+                if os.path.islink(path):
+                    return
+                change_attribute(path, int(str(step[2])))
+                return
             elif what == "hide":
                 if os.path.islink(path):
                     return
@@ -143,6 +184,18 @@ class Source:
             self._stamp(path)
         except OSError:
             return
+
+
+def change_attribute(path: bytes, seed: int) -> None:
+    """Set or remove an extended attribute or an ACL; size and time show no change."""
+    draw = random.Random(seed)
+    there = attributes(path)
+    if there and draw.random() < 0.4:
+        os.removexattr(path, draw.choice(there)[0])
+        return
+    name = draw.choice(("user.m", "trusted.m", "system.posix_acl_access"))
+    mode = stat.S_IMODE(os.lstat(path).st_mode)
+    os.setxattr(path, name, acl(draw, mode) if name.startswith("system") else draw.randbytes(20))
 
 
 def faults_expected(tree: Tree, hidden: set[bytes], before: list[Tree]) -> tuple[Tree, set[bytes]]:

@@ -234,6 +234,18 @@ def remove_files(path: bytes, _: int) -> None:
                 os.unlink(folder + b"/" + name)
 
 
+def cut_parts(path: bytes, seed: int) -> None:
+    """Cut all parts of unfinished copies below a folder; most are extended again, with a hole."""
+    draw = random.Random(seed)
+    for folder, _, names in os.walk(path):
+        for name in sorted(names):
+            file = folder + b"/" + name
+            if STATE in file and name.endswith(b".part") and is_file(file) and (size := os.lstat(file).st_size):
+                os.truncate(file, draw.randrange(size))
+                if draw.random() < 0.75:
+                    os.truncate(file, size)
+
+
 def swap(path: bytes, other: bytes) -> None:
     """Let two entries change places, as an editor or a rotation of logs does."""
     for name in (path, other):
@@ -377,6 +389,7 @@ CHANGES: dict[str, Callable[..., None]] = {
     "rewrite": rewrite,
     "rewrite all": rewrite_all,
     "remove files": remove_files,
+    "cut parts": cut_parts,
     "punch": punch,
     "preallocate": preallocate,
     "swap": swap,

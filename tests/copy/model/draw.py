@@ -206,6 +206,26 @@ class Draw:
             return ["replace", shown, self.seed(), self.size()]
         return ["touch", shown, self.seed()]
 
+    def change_unseen(self) -> Step:
+        """Return a change of a source that size and time do not show."""
+        draw = self.random
+        folders, others = self.names(b"src")
+        files = [path for path in others if is_plain(path, self.root)]
+        path = draw.choice(files or folders)
+        kind = draw.choice(("break", "break", "chmod", "chown", "attribute"))
+        if kind == "break":
+            linked = [one for one in files if os.lstat(self.root + b"/" + one).st_nlink > 1]
+            return ["break", text(draw.choice(linked or [path])), self.seed(), True]
+        if kind == "chmod" or self.user is not None:
+            return ["chmod", text(path), draw.choice(MODES)]
+        if kind == "chown":
+            return ["chown", text(path), draw.choice(OWNERS), draw.choice(OWNERS)]
+        return ["attribute", text(path), self.seed()]
+
+    def large(self) -> Step:
+        """Return a step that makes a file of several chunks: a copy that is killed has records of some of them."""
+        return ["file", "src/large", self.seed(), self.random.randrange(3 * CHUNK, 6 * CHUNK), ""]
+
     def beginning(self) -> list[str]:
         """Return the areas in which a new world gets an entry each."""
         return [
@@ -233,7 +253,11 @@ class Draw:
         """Return a step that copies."""
         request = self.request(has_older)
         how = self.how(request)
-        if how.get("between", [[""]])[0][0] == "rewrite all" and "slow" not in WITHOUT and self.random.random() < 0.7:
+        if (
+            how.get("between", [[""]])[0][0] in ("rewrite all", "cut parts")
+            and "slow" not in WITHOUT
+            and self.random.random() < 0.7
+        ):
             # Both ends have records of some chunks of a file: they are told of one commit before the next one.
             request = replace(request, switches=request.switches | {"slow"})
             how["kill"][0] = ["fdatasync", self.random.randrange(2, 9)]
@@ -286,9 +310,7 @@ class Draw:
             carried = draw.choice(CARRIED)
             if "quic" in switches and carried != "--listen=local" or ends == "both":
                 carried = None
-        return Request(
-            sources, destination, frozenset(switches), exclude, link_to, removals, self.user, ends, carried
-        )
+        return Request(sources, destination, frozenset(switches), exclude, link_to, removals, self.user, ends, carried)
 
     def removed_below(self) -> list[str]:
         """Return patterns of names in folders of the destination that the sources do not have."""
@@ -344,7 +366,10 @@ class Draw:
                 how["between"] = [
                     self.change(draw.choice((b"src", b"src", b"dst"))) for _ in range(draw.randrange(1, 4))
                 ]
-                if self.stealth and draw.random() < 0.7:
+                if draw.random() < 0.15:
+                    # Records of the journal are of chunks that the part lost.
+                    how["between"] = [["cut parts", "dst", self.seed()]]
+                elif self.stealth and draw.random() < 0.7:
                     # Of chunks that are durable some are of another content now, which size and time do not show.
                     how["between"] = [["rewrite all", "src", self.seed()]]
             elif draw.random() < 0.3:

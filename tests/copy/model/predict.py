@@ -385,13 +385,18 @@ class _Copy:
                 wanted = wanted.but(mode=source.mode & ~SET_ID)
         if any(getattr(older, name) != getattr(wanted, name) for name in fields):
             # Its content may be taken from there: that is what size and time promise.
-            return node.but(unjudged=node.unjudged | {"content"} if older.content != source.content else node.unjudged)
+            return self._may_be_older(node) if older.content != source.content else node
         if older.content != source.content:
-            return node.but(unjudged=node.unjudged | {"content"})
+            return self._may_be_older(node)
         is_one_mount = self._mount_of(path) == self._mount_of(self.top)
         if older.links == 1 and source.links == 1 and is_one_mount:
             self.out.linked[path] = older_path
         return node
+
+    def _may_be_older(self, node: Node) -> Node:
+        """Return a file that may have the content of its older version; its further names are links to it."""
+        self.free_content.add(node.inode)
+        return node.but(unjudged=node.unjudged | {"content"})
 
     def _owned(self, node: Node, source: Node, there: Node | None) -> Node:
         user = self.request.user

@@ -554,11 +554,16 @@ def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
             has_older = os.path.isdir(world.root + b"/old")
             if draw.random.random() < 0.12:
                 world.do(["rotate"])
+                for _ in range(draw.random.choice((0, 1, 2))):
+                    world.do(draw.change_unseen())
             if has_clock and draw.random.random() < 0.06:
                 world.do(draw.clock())
             if draw.random.random() < 0.08 and world.bound < 3:
                 world.do(draw.mount())
-            world.do(draw.copy(has_older))
+            copy = draw.copy(has_older)
+            if copy[2].get("between", [[""]])[0][0] in ("rewrite all", "cut parts"):
+                world.do(draw.large())
+            world.do(copy)
     except Failed as failure:
         return world.steps, failure
     finally:

@@ -3,7 +3,7 @@
 use crate::names::words;
 use crate::xattr::{self, Of};
 use copy::{CopyOptions, Entry, EntryKind, Stamp};
-use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{accessat, Access, AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -165,9 +165,11 @@ pub(super) fn set_time(of: Of<'_>, stamp: Stamp) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the user the right to write in a folder of his own, for as long as the copy runs.
+/// Gives the user the right to write in a folder of his own, for as long as the copy runs. Root may lack
+/// CAP_DAC_OVERRIDE (capabilities(7)), as in a hardened service.
 pub(super) fn open_up(folder: BorrowedFd<'_>, name: &[u8], stat: &Stat) {
-    if stat.st_mode & 0o700 != 0o700 && !rustix::process::geteuid().is_root() {
+    let rights = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    if stat.st_mode & 0o700 != 0o700 && accessat(folder, name, rights, AtFlags::EACCESS).is_err() {
         let _ = chmod(Of::Name(folder, name), (stat.st_mode & 0o7777) | 0o700);
     }
 }

@@ -78,6 +78,12 @@ impl Part {
         Ok(self.file.metadata()?.len())
     }
 
+    /// First byte of the first hole from `offset` on; the end of a file begins one. The highest number where the file
+    /// system does not tell holes.
+    pub(crate) fn first_hole(&self, offset: u64) -> u64 {
+        seek(&self.file, SeekFrom::Hole(offset)).unwrap_or(u64::MAX)
+    }
+
     /// Writes all of `data` at `offset`.
     ///
     /// # Errors

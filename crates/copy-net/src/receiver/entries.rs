@@ -264,18 +264,23 @@ impl Receiver<'_> {
         };
         let mut inner = lock(&file.inner);
         let mut bytes = 0;
-        let runs = if self.is_device { self.doubt(&file, &mut inner, known) } else { None };
-        let is_doubted = runs.is_some();
-        for &(chunk, hash) in known.iter().filter(|_| !is_doubted) {
-            if chunk < file.plan.count() && inner.hashes.set(chunk, hash) {
+        // A device may have changed since the journal spoke of it, and somebody may have cut a part and extended it.
+        let doubted = if self.is_device { known_chunks(&file.plan, known) } else { in_holes(&part, &file.plan, known) };
+        let mut there = copy::ChunkHashes::new(&file.plan);
+        for &(chunk, hash) in known.iter().filter(|(chunk, _)| *chunk < file.plan.count()) {
+            there.set(chunk, hash);
+            if doubted.binary_search(&chunk).is_err() && inner.hashes.set(chunk, hash) {
                 bytes += file.plan.length(chunk);
                 inner.durable += 1;
             }
         }
         inner.part = Some(Arc::new(part));
         lock(&self.commit).open_parts += 1;
-        let runs = runs.unwrap_or_else(|| inner.hashes.missing_runs());
+        // Doubted chunks are compared after the others were asked for.
+        let runs = there.missing_runs();
         let missing = inner.hashes.missing();
+        let is_doubted = !doubted.is_empty();
+        inner.doubted = doubted;
         drop(inner);
         super::state::count_came(self.session, 0, bytes);
         self.session.counters.durable_bytes.fetch_add(bytes, Relaxed);
@@ -285,24 +290,6 @@ impl Receiver<'_> {
             self.delta_ready.notify_all();
         }
         Some(Want { number, generation: 0, more: is_doubted, chunks: WantChunks::Runs(runs) })
-    }
-
-    /// A device may have changed since the journal spoke of it: what is here is compared, after what is missing was
-    /// asked for. Returns the missing runs.
-    fn doubt(
-        &self,
-        file: &ReceiveFile,
-        inner: &mut super::state::ReceiveInner,
-        known: &[(u64, copy::ChunkHash)],
-    ) -> Option<Vec<(u64, u64)>> {
-        let mut there = copy::ChunkHashes::new(&file.plan);
-        for &(chunk, hash) in known.iter().filter(|(chunk, _)| *chunk < file.plan.count()) {
-            if there.set(chunk, hash) {
-                inner.doubted.push(chunk);
-            }
-        }
-        inner.doubted.sort_unstable();
-        Some(there.missing_runs())
     }
 
     /// The sender begins a file anew.
@@ -380,6 +367,29 @@ fn has_length_of(part: &Part, plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> 
     let chunks = known.iter().filter(|(chunk, _)| *chunk < plan.count());
     let end = chunks.map(|(chunk, _)| plan.begin(*chunk) + plan.length(*chunk)).max();
     part.length().is_ok_and(|length| length >= end.unwrap_or(0))
+}
+
+/// Chunks of records, in order.
+fn known_chunks(plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> Vec<u64> {
+    let mut chunks: Vec<u64> = known.iter().map(|(chunk, _)| *chunk).filter(|chunk| *chunk < plan.count()).collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    chunks
+}
+
+/// Chunks of records, in order, of which the part has a hole: a sparse file's, or those of a part that was cut and
+/// extended again.
+fn in_holes(part: &Part, plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> Vec<u64> {
+    let mut chunks = known_chunks(plan, known);
+    let mut hole = 0;
+    chunks.retain(|&chunk| {
+        let (begin, end) = (plan.begin(chunk), plan.begin(chunk) + plan.length(chunk));
+        if hole < end {
+            hole = part.first_hole(begin);
+        }
+        hole < end
+    });
+    chunks
 }
 
 /// Hash of a file of which the journal has all chunks.
