@@ -222,26 +222,13 @@ static inline void evaluate(struct cc_sock *sk, struct bic *ca, u32 cwnd)
 	ca->per = (u32)cc_max(cc_min(per, ~0u), 1);
 }
 
-/* Linux 2.6: an ACK counts one, and the ACK that finds enough of them counted is not. */
-static inline void grow_by_acks(struct cc_sock *sk, u32 per)
-{
-	u32 counted = cc_snd_cwnd_cnt(sk);
-
-	if (counted < per) {
-		cc_set_snd_cwnd_cnt(sk, counted + 1);
-		return;
-	}
-	cc_set_snd_cwnd_cnt(sk, 0);
-	cc_set_snd_cwnd(sk, (u32)cc_min((u64)cc_snd_cwnd(sk) + 1, cc_snd_cwnd_clamp(sk)));
-}
-
 static void bic_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 {
 	struct bic *ca = cc_state(sk);
 	u32 cwnd;
 
 	(void)ack;
-	if (!cc_reaches_avoidance(sk, &acked))
+	if (cc_param(sk, variant) == LINUX_2_6_22 ? !cc_reaches_avoidance_2_6(sk) : !cc_reaches_avoidance(sk, &acked))
 		return;
 	cwnd = cc_snd_cwnd(sk);
 	if (!cc_param(sk, variant)) {
@@ -254,7 +241,7 @@ static void bic_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 	if (ca->evaluated_cwnd != cwnd || cc_now_us(sk) - ca->evaluated_us > REFRESH_US)
 		evaluate(sk, ca, cwnd);
 	if (cc_param(sk, variant) == LINUX_2_6_22)
-		grow_by_acks(sk, ca->per);
+		cc_grow_by_acks(sk, ca->per);
 	else
 		cc_cong_avoid_ai(sk, ca->per, acked);
 }

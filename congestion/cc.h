@@ -285,6 +285,35 @@ static inline int cc_reaches_avoidance(struct cc_sock *sk, u32 *acked)
 	return *acked != 0;
 }
 
+/*
+ * The same as Linux 2.6 has it, for variants of that time: slow start is a segment per ACK, whatever it acknowledges
+ * (net.ipv4.tcp_abc = 0), and goes on at the threshold itself, so that each reduction is followed by a segment more.
+ */
+static inline int cc_reaches_avoidance_2_6(struct cc_sock *sk)
+{
+	u32 cwnd = cc_snd_cwnd(sk);
+
+	if (!cc_is_cwnd_limited(sk))
+		return 0;
+	if (cwnd > cc_snd_ssthresh(sk))
+		return 1;
+	cc_set_snd_cwnd(sk, (u32)cc_min((u64)cwnd + 1, cc_snd_cwnd_clamp(sk)));
+	return 0;
+}
+
+/* Growth of that time: an ACK counts one, and the ACK that finds `per` of them counted is not. */
+static inline void cc_grow_by_acks(struct cc_sock *sk, u32 per)
+{
+	u32 counted = cc_snd_cwnd_cnt(sk);
+
+	if (counted < per) {
+		cc_set_snd_cwnd_cnt(sk, counted + 1);
+		return;
+	}
+	cc_set_snd_cwnd_cnt(sk, 0);
+	cc_set_snd_cwnd(sk, (u32)cc_min((u64)cc_snd_cwnd(sk) + 1, cc_snd_cwnd_clamp(sk)));
+}
+
 /* Reno's growth: slow start, then one segment per window acknowledged (RFC 5681, 3.1; tcp_reno_cong_avoid). */
 static inline void cc_reno_cong_avoid(struct cc_sock *sk, u32 acked)
 {

@@ -28,9 +28,12 @@
  *	hystart_detect		1 train, 2 delay, 3 both
  *	hystart_low_window, hystart_ack_delta	as above; segments, us
  *	variant, max_increment	2.1: the growth of Linux 2.6.22, before 2.2 took its bound away (version numbers are
- *				those of Linux's module). Beyond W_max at most max_increment segments per 0.1 s, hence
- *				linear (less by RTT_min / RTT when a queue stands); 1/50 per RTT while no loss has been
- *				seen; below W_max up to twice per RTT.
+ *				those of Linux's module). It counts ACKs, a segment per cnt + 1 of them, and divides cnt
+ *				by the segments per ACK: 15/16 of the estimate and 1/16 of the last, 2 at first. The
+ *				sixteenth is rounded down, so that with an ACK for each segment it is 31/16. Beyond
+ *				W_max at most max_increment segments per 0.1 s by that count, hence linear (less by
+ *				RTT_min / RTT when a queue stands): 160 per s with an ACK for two segments, up to 31/16
+ *				of it with an ACK for each; likewise 1/50 per RTT while no loss has been seen.
  *				All that 2.1 was: variant = "2.1", beta = "819/1024", hystart = "off"
  *
  * If RFC 9438 and Linux differ, this is Linux:
@@ -44,7 +47,7 @@
  *	- the curve is evaluated at most once per clock tick, and at least every 31.25 ms.
  * And where this differs from Linux: the tick is 1 ms, whatever the kernel's HZ; the cube root is exact (Linux's is
  * 0.2 % off on average); products that overflow 64 bits there, 347 s from K on, do not here; HyStart++ is not in Linux.
- * Of 2.1 it leaves out what was mended since: idle time counted as part of the epoch, and W_est counted ACKs.
+ * Of 2.1 it leaves out what was mended since: idle time counted as part of the epoch.
  *
  * Checked. HyStart++'s seven constants against ns-3, ngtcp2 and Firefox's neqo, which quote RFC 9406, 4.3; beta and C
  * of RFC 9438 against implementations likewise. Not checked against the RFCs themselves: found to their introductions.
@@ -93,9 +96,12 @@ CC_PARAMS(
 #define UNKNOWN_MAX_PER 20
 #define UNKNOWN_MAX_PER_2_1 50
 
-/* At most 1.5 times per RTT: one segment per 2 acknowledged (RFC 9438, 4.4); in 2.1 per 1. */
+/* At most 1.5 times per RTT: one segment per 2 acknowledged (RFC 9438, 4.4). */
 #define FASTEST_PER 2
-#define FASTEST_PER_2_1 1
+
+/* 2.1: segments per ACK, in 1/16 (Linux, ACK_RATIO_SHIFT), and at first. */
+#define RATIO_SHIFT 4
+#define RATIO_FIRST (2u << RATIO_SHIFT)
 
 /* Time that max_increment is for, us (Linux 2.6.22, bictcp_update: S_max RTT / 0.1 s per RTT). */
 #define INCREMENT_US 100000
@@ -132,12 +138,13 @@ struct cubic {
 	u64 evaluated_us;	/* when the function was last evaluated */
 	u64 round_start_us;	/* HyStart: start of the round */
 	u64 last_ack_us;	/* HyStart: last ACK of the train */
-	u32 per;		/* segments acknowledged per segment of growth */
+	u32 per;		/* segments acknowledged per segment of growth; in 2.1 ACKs, less one */
+	u32 ratio;		/* 2.1: segments per ACK, 1/16 */
 	u32 w_max;		/* window at the last loss, after fast convergence; 0 = unknown */
 	u32 evaluated_cwnd;	/* window at the last evaluation */
 	u32 origin;		/* the function's plateau: max(w_max, window at the start of the epoch) */
 	u32 k;			/* time from the start of the epoch to the plateau, 2^-10 s */
-	u32 acked;		/* segments acknowledged and not yet turned into growth of w_est */
+	u32 acked;		/* segments (in 2.1 ACKs) that have not yet become growth of w_est */
 	u32 w_est;		/* Reno's window since the start of the epoch */
 	u32 est_slope;		/* 8 (1 + beta) / (3 (1 - beta)): segments acked per growth of w_est, in windows / 8 */
 	u32 delay_min_us;	/* least RTT; 0 = none yet */
@@ -183,6 +190,7 @@ static inline void hystart_new_round(struct cc_sock *sk, struct cubic *ca)
 static inline void forget(struct cc_sock *sk, struct cubic *ca)
 {
 	ca->per = 0;
+	ca->ratio = RATIO_FIRST;
 	ca->w_max = 0;
 	ca->evaluated_cwnd = 0;
 	ca->evaluated_us = 0;
@@ -327,7 +335,24 @@ static inline void update(struct cc_sock *sk, struct cubic *ca, u32 cwnd, u32 ac
 	evaluate(sk, ca, cwnd);
 friendly:
 	be_friendly(sk, ca, cwnd);
-	ca->per = (u32)cc_max(ca->per, is_2_1(sk) ? FASTEST_PER_2_1 : FASTEST_PER);
+	ca->per = (u32)cc_max(ca->per, FASTEST_PER);
+}
+
+/* Linux 2.6.22, bictcp_update: W_est is of ACKs, and all of it waits for the next evaluation. */
+static inline void update_2_1(struct cc_sock *sk, struct cubic *ca, u32 cwnd)
+{
+	u64 now = cc_now_us(sk);
+
+	ca->acked = (u32)cc_min((u64)ca->acked + 1, ~0u);
+	if (ca->evaluated_cwnd == cwnd && now - ca->evaluated_us <= REFRESH_US)
+		return;
+	ca->evaluated_cwnd = cwnd;
+	ca->evaluated_us = now;
+	if (!ca->in_epoch)
+		start_epoch(sk, ca, cwnd, 1);
+	evaluate(sk, ca, cwnd);
+	be_friendly(sk, ca, cwnd);
+	ca->per = (u32)cc_max(cc_div((u64)ca->per << RATIO_SHIFT, ca->ratio), 1);
 }
 
 static void cubic_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
@@ -342,6 +367,13 @@ static void cubic_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 			cc_cong_avoid_ai(sk, CONSERVATIVE_PER, acked);
 			return;
 		}
+	}
+	if (is_2_1(sk)) {
+		if (!cc_reaches_avoidance_2_6(sk))
+			return;
+		update_2_1(sk, ca, cc_snd_cwnd(sk));
+		cc_grow_by_acks(sk, ca->per);
+		return;
 	}
 	if (!cc_reaches_avoidance(sk, &acked))
 		return;
@@ -452,8 +484,11 @@ static void cubic_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *sam
 {
 	struct cubic *ca = cc_state(sk);
 	s32 rtt = cc_sample_rtt_us(sample);
+	u32 acked = cc_sample_pkts_acked(sample);
 	u32 rtt_us;
 
+	if (acked && cc_ca_state(sk) == CC_OPEN)
+		ca->ratio += acked - (ca->ratio >> RATIO_SHIFT);
 	if (rtt < 0)
 		return;
 	if (ca->in_epoch && cc_now_us(sk) - ca->epoch_start_us < SETTLE_US)

@@ -19,7 +19,9 @@
  *	published	0.01, 1/8, 16: the paper's
  *	linux		0.01, 1/8, 0: today's Linux; but W += acked / W up to 1 / a segments: never less than Reno
  *	linux-2.6	0.02, 1/8, 0: Linux 2.6, and ns-2's TCP-Linux. 0.02 is for delayed ACKs: ACKs are counted, and
- *			one more than it means to, a segment per min(W, 50) + 1 ACKs: 1.96 % per RTT with an ACK for each
+ *			one more than it means to, a segment per min(W, 50) + 1 ACKs: 1.96 % per RTT with an ACK for each.
+ *			While a loss is repaired the window goes to W / 2, a segment per two ACKs, as every window did then
+ *			that was not told otherwise (tcp_reno_min_cwnd); from there slow start lifts it to W (1 - b)
  *
  * Parameters
  *	variant		see above
@@ -83,39 +85,41 @@ static inline int is_legacy(struct cc_sock *sk)
 	return cc_snd_cwnd(sk) <= legacy;
 }
 
+/* W - b W, where the part that goes is rounded down. */
+static inline u32 linux_threshold(struct cc_sock *sk, u64 cwnd)
+{
+	return (u32)cc_max(cwnd - cwnd * (u64)cc_param(sk, b) / SHARE, MIN_SSTHRESH);
+}
+
 static u32 scalable_ssthresh(struct cc_sock *sk)
 {
 	u64 kept = SHARE - (u64)cc_param(sk, b);
 	u64 cwnd = cc_snd_cwnd(sk);
 
-	if (is_legacy(sk))
+	if (is_legacy(sk) || cc_param(sk, variant) == LINUX_2_6)
 		return (u32)cc_max(cwnd / 2, MIN_SSTHRESH);
 	if (cc_param(sk, variant))
-		return (u32)cc_max(cwnd - cwnd * (SHARE - kept) / SHARE, MIN_SSTHRESH);
+		return linux_threshold(sk, cwnd);
 	return (u32)cc_max(cwnd * kept / SHARE, MIN_SSTHRESH);
 }
 
-/* Linux 2.6: an ACK counts one, whatever it acknowledges. */
-static inline void grow_by_acks(struct cc_sock *sk, u64 per)
+/* Linux 2.6: the repair, or the time-out, halved the window; the threshold is what slow start goes up to now. */
+static void scalable_cwnd_event(struct cc_sock *sk, u32 event)
 {
-	u32 counted = cc_snd_cwnd_cnt(sk) + 1;
-
-	if (counted > per) {
-		counted = 0;
-		cc_set_snd_cwnd(sk, (u32)cc_min((u64)cc_snd_cwnd(sk) + 1, cc_snd_cwnd_clamp(sk)));
-	}
-	cc_set_snd_cwnd_cnt(sk, counted);
+	if (cc_param(sk, variant) != LINUX_2_6 || (event != CC_EVENT_COMPLETE_CWR && event != CC_EVENT_LOSS))
+		return;
+	cc_set_snd_ssthresh(sk, linux_threshold(sk, cc_prior_cwnd(sk)));
 }
 
 static void scalable_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 {
 	(void)ack;
-	if (!cc_reaches_avoidance(sk, &acked))
+	if (cc_param(sk, variant) == LINUX_2_6 ? !cc_reaches_avoidance_2_6(sk) : !cc_reaches_avoidance(sk, &acked))
 		return;
 	if (is_legacy(sk))
 		cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked);
 	else if (cc_param(sk, variant) == LINUX_2_6)
-		grow_by_acks(sk, cc_min(cc_snd_cwnd(sk), cc_div(SHARE, gain(sk))));
+		cc_grow_by_acks(sk, (u32)cc_min(cc_snd_cwnd(sk), cc_div(SHARE, gain(sk))));
 	else if (cc_param(sk, variant))
 		cc_cong_avoid_ai(sk, (u32)cc_min(cc_snd_cwnd(sk), cc_div(SHARE, gain(sk))), acked);
 	else
@@ -125,4 +129,5 @@ static void scalable_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 CC_ALGORITHM(scalable, "grows by a share of the window per round trip, at any rate", "Kelly, CCR 33(2), 2003",
 	(ssthresh, scalable_ssthresh),
 	(cong_avoid, scalable_cong_avoid),
+	(cwnd_event, scalable_cwnd_event),
 	(undo_cwnd, cc_undo_cwnd));

@@ -13,25 +13,31 @@
  *	each interval of at least an RTT and min_interval:
  *		sample = segments delivered / length of the interval
  *		A = (1 - gain) A + gain sample,  B = (1 - gain) B + gain A;  the first sample is A and B
- *	loss, time-out:	ssthresh = B RTTmin, at least 2, at most W; W / 2 while there is no sample
+ *	loss:		ssthresh = W / 2 as in Reno, while the loss is repaired; then W = ssthresh = B RTTmin, at least 2
+ *	time-out:	ssthresh = B RTTmin, at least 2
+ *	while there is no sample, W / 2 stays
  * With queueing delay q a loss gives up the share r = q / (RTTmin + q) of W instead of a half: next to nothing on a
  * path with room. Under random loss p then W = sqrt((2 - r) / (2 r p)), as far as the filters keep up.
  *
  * Parameters
  *	gain		weight of a new sample in each of the two filters
  *	min_interval	least length of a sample; us
+ *	tick		unit in which RTTs (rounded up) and intervals are counted; us: Linux's 1 / HZ, 4000 at HZ = 250
  *
- * Differences of the papers and Linux:
- *	- the estimate is Linux's: two filters in a row with weight 1/8 (the paper: one with 1/10), no sample shorter
- *	  than 50 ms, RTTmin forgotten at a time-out;
- *	- the reduction is the papers': to B RTTmin as the loss is found. Linux halves the window during recovery, and at its
- *	  end sets it to B RTTmin in one step, up or down; for its recovery in proportion (RFC 6937) that is a detour;
- *	- the window never rises by a reduction: B RTTmin beyond W, as compressed ACKs can give it, counts as W.
- * And where this differs from Linux: time is in us, not in ticks of the clock (a 41 ms path is 44 ms at HZ = 250, and
- * its window 7 % too large; by the median of 20 and 100 ms ours is 0.86 of Linux's at 250 Hz, and the same at 1000); B
- * RTTmin is formed in 64 bits (Linux's wraps at 4.3 GB); what arrives is counted by TCP's own count of delivered
- * segments, SACKed ones included, where Linux adds up ACKs and takes each duplicate for a segment; a loss before the
- * first sample halves the window, where Linux falls to 2 segments.
+ * If the papers and Linux differ, this is Linux:
+ *	- two filters in a row with weight 1/8 (the paper: one with 1/10), no sample shorter than 50 ms, RTTmin forgotten
+ *	  at a time-out;
+ *	- the window is B RTTmin when the repair ends, not when the loss is found, and rises where B RTTmin is above W: a
+ *	  loss soon after another finds a window below what the path carried, and each such loss would take more of it.
+ *	  The papers leave W where it is then, and let slow start lift it to ssthresh = B RTTmin.
+ *	- time is counted in ticks of the clock, RTTs rounded up: a 20.3 ms path is 24 ms at HZ = 250, and each loss makes
+ *	  its window 18 % larger.
+ * And where this differs from Linux: the tick is 1 ms, whatever the kernel's HZ, unless it is set; B RTTmin is formed
+ * in 64 bits (Linux's wraps at 4.3 GB); what arrives is counted by TCP's own count of delivered segments, SACKed ones
+ * included, where Linux adds up ACKs and takes each duplicate for a segment; a loss before the first sample halves the
+ * window, where Linux falls to 2 segments.
+ * Linux 2.6, and ns-2 with it, set the window to B RTTmin when the loss is found; and their recovery went on at the old
+ * rate meanwhile, so that the samples of B saw no loss.
  *
  * The filters need some 16 RTTs to follow. A loss at the end of slow start finds an estimate of the rate of several
  * doublings ago, and the window falls far below the path; so it does after the application has paused.
@@ -48,7 +54,8 @@
 
 CC_PARAMS(
 	(gain, 125, 1, 1000, 1000, "1", "weight of a new sample in each of the two filters of the rate"),
-	(min_interval, 50000, 1000, 1000000, 1, "us", "least length of a sample of the rate"));
+	(min_interval, 50000, 1000, 1000000, 1, "us", "least length of a sample of the rate"),
+	(tick, 1000, 1, 100000, 1, "us", "unit of RTTs, rounded up, and of intervals: Linux's 1 / HZ"));
 
 /* One, as gain counts it. */
 #define ONE 1000
@@ -75,11 +82,19 @@ struct westwood {
 
 CC_STATE(struct westwood);
 
+/* A time as Linux has it, the ticks that have passed, in us. */
+static inline u64 ticks(struct cc_sock *sk, u64 us)
+{
+	u64 tick = (u64)cc_param(sk, tick);
+
+	return cc_div(us, tick) * tick;
+}
+
 static void westwood_init(struct cc_sock *sk)
 {
 	struct westwood *ca = cc_state(sk);
 
-	ca->interval_start_us = cc_now_us(sk);
+	ca->interval_start_us = ticks(sk, cc_now_us(sk));
 	ca->delivered = cc_delivered(sk);
 	ca->filtered = 0;
 	ca->rate = 0;
@@ -99,12 +114,12 @@ static void westwood_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *
 {
 	struct westwood *ca = cc_state(sk);
 	s32 rtt = cc_sample_rtt_us(sample);
-	u64 now = cc_now_us(sk);
+	u64 now = ticks(sk, cc_now_us(sk));
 	u64 length = now - ca->interval_start_us;
 	u64 rate;
 
 	if (rtt > 0) {
-		ca->rtt_us = (u32)cc_min((u32)rtt, MAX_RTT_US);
+		ca->rtt_us = (u32)cc_min(ticks(sk, (u64)rtt + (u64)cc_param(sk, tick) - 1), MAX_RTT_US);
 		ca->rtt_min_us = (u32)cc_min(ca->rtt_min_us, ca->rtt_us);
 	}
 	if (!ca->rtt_us || length <= cc_max(ca->rtt_us, (u64)cc_param(sk, min_interval)))
@@ -116,15 +131,17 @@ static void westwood_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *
 	ca->delivered = cc_delivered(sk);
 }
 
+/* B RTTmin: what the path has been carrying; 0 without a sample. */
+static inline u32 carried(const struct westwood *ca)
+{
+	if (!ca->rate || ca->rtt_min_us == NO_RTT)
+		return 0;
+	return (u32)cc_min(cc_max((ca->rate * ca->rtt_min_us) >> RATE_SHIFT, MIN_SSTHRESH), CC_INFINITE_SSTHRESH);
+}
+
 static u32 westwood_ssthresh(struct cc_sock *sk)
 {
-	struct westwood *ca = cc_state(sk);
-	u64 cwnd = cc_snd_cwnd(sk);
-	u64 carried = cwnd / 2;
-
-	if (ca->rate && ca->rtt_min_us != NO_RTT)
-		carried = cc_min((ca->rate * ca->rtt_min_us) >> RATE_SHIFT, cwnd);
-	return (u32)cc_max(carried, MIN_SSTHRESH);
+	return (u32)cc_max(cc_snd_cwnd(sk) / 2, MIN_SSTHRESH);
 }
 
 static void westwood_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
@@ -133,11 +150,21 @@ static void westwood_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 	cc_reno_cong_avoid(sk, acked);
 }
 
-/* The path may have become longer: that is one reason for a time-out. */
 static void westwood_cwnd_event(struct cc_sock *sk, u32 event)
 {
+	struct westwood *ca = cc_state(sk);
+	u32 window;
+
+	if (event != CC_EVENT_COMPLETE_CWR && event != CC_EVENT_LOSS)
+		return;
+	window = carried(ca);
+	if (window)
+		cc_set_snd_ssthresh(sk, window);
+	if (window && event == CC_EVENT_COMPLETE_CWR)
+		cc_set_snd_cwnd(sk, (u32)cc_min(window, cc_snd_cwnd_clamp(sk)));
+	/* The path may have become longer: that is one reason for a time-out. */
 	if (event == CC_EVENT_LOSS)
-		cc_state(sk)->rtt_min_us = NO_RTT;
+		ca->rtt_min_us = NO_RTT;
 }
 
 CC_ALGORITHM(westwood, "Reno that after a loss keeps the window that the path has been carrying",

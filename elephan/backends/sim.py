@@ -13,6 +13,7 @@ from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.record import Record, canonical_json
 from elephan.run_spec.types import RunSpec
+from elephan.scenario import receive_buffers
 from elephan.scenario.program import notes_of
 from elephan.store.series import Series
 from elephan.writability import is_disk_fault
@@ -52,5 +53,5 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
             progress(job.spec["duration_ns"], job.spec["duration_ns"])
     # To run it again must not write the capture again, nor over another one.
     spec: RunSpec = {**job.spec, "measure": {**job.spec["measure"], "pcap": None}}
-    notes = [*result.notes, *notes_of(job.spec["flows"], simulated=True)]
+    notes = [*result.notes, *notes_of(job.spec["flows"], simulated=True), *receive_buffers.notes_of(job.spec["flows"])]
     return build_record(BACKEND, job, inputs, spec, result, {"cpu_s": cpu_s}, notes)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.run_spec.defaults import TRANSPORT
-from elephan.run_spec.types import CountSpec, JitterKind, LostRetransmissionsSpec, RecoverySpec
+from elephan.run_spec.types import CountSpec, JitterKind, LostRetransmissionsSpec, ReceiveBuffersSpec, RecoverySpec
 from elephan.scenario.copy import Copy
 from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
@@ -141,8 +141,8 @@ class FlowSettings(Table):
     """Short form: data from left to right, or back."""
     window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = setting("auto", examples=["8MB"])
     """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues; where a line loses
-    packets, four times both, room for a copy that is lost twice. Without window scaling at most 65,535 B, or
-    "64KiB"."""
+    packets, four times both, room for a copy that is lost twice. With `receive_autotuning` no more than Linux's own
+    tcp_rmem allows, see `receive_buffers`. Without window scaling at most 65,535 B, or "64KiB"."""
     window_bound: Literal["rfc7323", "none"] = setting(
         "rfc7323" if TRANSPORT["window_bound"] else "none", examples=["none"]
     )
@@ -153,6 +153,10 @@ class FlowSettings(Table):
     """Shift to announce. When absent: the least for the window."""
     receive_autotuning: bool = setting(TRANSPORT["receive_autotuning"], examples=[True])
     """Grow the advertised window with use (Linux tcp_moderate_rcvbuf); off: all at once."""
+    receive_buffers: ReceiveBuffersSpec = setting("linux-6.16", examples=["linux-6.15"])
+    """With `receive_autotuning`: the Linux that tunes. "linux-6.16": 6.16 and later, buffers up to 32 MiB, room behind
+    a hole, RTTs while data is unread are skipped. "linux-6.15": 6.15 and earlier, up to 6 MiB, none of these.
+    `window = "auto"` then stays within the buffer: 21.0 or 3.93 MB of window."""
     send_buffer: PositiveSize | None = setting(TRANSPORT["send_buffer_bytes"], examples=["4MB"])
     """Bytes written and not acknowledged. When absent: no limit."""
     mtu: Mtu | None = setting(None, examples=["1500B"])
@@ -264,6 +268,8 @@ class FlowSettings(Table):
             raise wrong("absent: a program ends by itself, by workload.bytes or workload.duration", "stop")
         if self.window is not None and self.window > WINDOW_MAX and self.window_bound == "rfc7323":
             raise wrong(_LARGEST, "window")
+        if self.receive_buffers != "linux-6.16" and not self.receive_autotuning:
+            raise wrong('"linux-6.16", as only receive_autotuning = true has others', "receive_buffers")
         if self.lost_retransmissions != "era" and self.recovery != "sack":
             raise wrong('"era", as only recovery = "sack" has others', "lost_retransmissions")
         if self.nagle and self.carried_by != "tcp":

@@ -117,6 +117,8 @@ def test_a_key_that_is_an_option_of_the_socket(file: Path, flow: str, option: st
         ("quickack_segments = 0", NEW, ["quickack_segments = 0", "16", "delayed_ack = false"]),
         ("limited_transmit = false", NEW, ["limited_transmit = false", "leave it out"]),
         ("fast_retransmit = false", NEW, ["fast_retransmit = false", "leave it out"]),
+        ('receive_autotuning = true\nreceive_buffers = "linux-6.15"', NEW, ['"linux-6.15"', 'tunes as "linux-6.16"']),
+        ("receive_autotuning = true", OLD, ['receive_buffers = "linux-6.16"', 'tunes as "linux-6.15": take that']),
         ('rto_min = "1500us"', NEW, ["rto_min", "whole milliseconds"]),
         ('rto_max = "200s"', NEW, ["rto_max = 200000ms", "1s to 120s"]),
         ('rto_max = "60s"', OLD, ["rto_max = 60000ms", "TCP_RTO_MAX_MS", "120s"]),

@@ -124,6 +124,11 @@ ONE_KEY = [
         "flow.lost_retransmissions=never",
         'flow.backup.lost_retransmissions = "never": "era", as only recovery = "sack" has others',
     ),
+    (
+        "flow.receive_buffers=linux-6.15",
+        'flow.backup.receive_buffers = "linux-6.15": "linux-6.16", as only receive_autotuning = true has others',
+    ),
+    ("flow.receive_buffers=6.1", 'flow.backup.receive_buffers = 6.1: one of "linux-6.16", "linux-6.15"'),
     ("flow.count=bytes", 'flow.backup.count = "bytes": one of "segments", "acks"'),
     ("flow.rto_max=100ms", 'flow.backup.rto_max = "100ms": a time not below rto_min'),
     ("flow.connections=0", "flow.backup.connections = 0: a whole number from 1 to 100000"),

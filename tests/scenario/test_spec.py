@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from elephan.scenario import receive_buffers
 from tests.scenario.conftest import BASE, NETWORK, Load
 
 ROOT = Path(__file__).resolve().parents[2]
+OLD = "flow.receive_buffers=linux-6.15"
 
 
 def spec(scenario: Load, *overrides: str, text: str = BASE) -> dict[str, Any]:
@@ -170,6 +172,10 @@ def test_reverse_flows_go_the_other_way(scenario: Load) -> None:
         (["flow.window_scale=5"], 65_535 << 5),
         (["path.bandwidth=400Gbit/s", "path.rtt=1s"], 65_535 << 14),
         (["path.rtt=0s", "path.queue=10 packets"], 65_535),
+        # Linux's own tcp_rmem, of which 160 / 256 are window: 32 MiB since 6.16, 6 MiB before.
+        (["path.bandwidth=400Gbit/s", "path.rtt=1s", "flow.receive_autotuning=true"], 20_971_520),
+        ([*["path.bandwidth=400Gbit/s", "path.rtt=1s", "flow.receive_autotuning=true"], OLD], 3_932_160),
+        (["flow.window=64MB", "flow.receive_autotuning=true", OLD], 64_000_000),
     ],
 )
 def test_windows(scenario: Load, overrides: list[str], window: int) -> None:
@@ -183,6 +189,16 @@ def test_an_automatic_window_has_room_for_lost_copies_where_a_line_loses_packets
     without = window()
     assert window("path.loss=1e-4") == 2 * without + 2 * 1_000_000
     assert window("path.loss=0") == without
+
+
+def test_the_linux_that_tunes_receive_buffers_is_in_the_specification_and_in_the_notes(scenario: Load) -> None:
+    tuned = "flow.receive_autotuning=true"
+    assert "receive_buffers" not in spec(scenario, tuned)["flows"][0]["transport"], "absent: 6.16 and later"
+    assert spec(scenario, tuned, OLD)["flows"][0]["transport"]["receive_buffers"] == "linux-6.15"
+    assert receive_buffers.notes_of(spec(scenario)["flows"]) == []
+    (note,) = receive_buffers.notes_of(spec(scenario, tuned, OLD)["flows"])
+    assert note.startswith('receive_buffers = "linux-6.15": windows grow as in Linux 6.15 and earlier, up to ')
+    assert note.endswith("; its default tcp_rmem allows 3.93 MB")
 
 
 def test_udt_is_a_transport_with_a_version_and_a_window_for_its_timer(scenario: Load) -> None:

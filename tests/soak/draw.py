@@ -432,7 +432,10 @@ def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: li
     for key in ("receive_autotuning", "ecn", "timestamps", "sack_compression", "undo"):
         if rng.random() < 0.2:
             made[key] = rng.random() < 0.5
-    # A chance of its own: the scenarios of a seed stay those that they were.
+    # Chances of their own: the scenarios of a seed stay those that they were.
+    old = random.Random(f"old/{rng.getstate()[1][0]}")
+    if made.get("receive_autotuning") and old.random() < 0.5:
+        made["receive_buffers"] = "linux-6.15"
     paced = random.Random(f"paced/{rng.getstate()[1][0]}")
     if paced.random() < 0.1:
         made["max_pacing_rate"] = paced.choice(["500kbit/s", "3Mbit/s", "40Mbit/s"])

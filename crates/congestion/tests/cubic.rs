@@ -233,23 +233,25 @@ fn hystart_waits_for_its_low_window_and_obeys_its_switch() {
 }
 
 /// Window `after_s` seconds after a loss at `w_max`, under CUBIC 2.1.
-fn in_2_1(w_max: u32, rtt_us: u64, after_s: u64, values: &[(&str, i64)]) -> f64 {
+fn in_2_1(w_max: u32, rtt_us: u64, after_s: u64, per_ack: u32, values: &[(&str, i64)]) -> f64 {
     let mut all = vec![("variant", 1)];
     all.extend(values);
     let mut flow = after_loss(&all, w_max, rtt_us);
+    flow.per_ack = per_ack;
     flow.run_for(after_s * 1_000_000, rtt_us);
     f64::from(flow.cwnd())
 }
 
 #[test]
 fn variant_2_1_grows_linearly_beyond_w_max_whatever_the_rtt() {
-    // 16 segments per 0.1 s. W_max 1000, K 9.1 s; the curve is steeper than 160 segments/s from 11.5 s after that on.
+    // 16 segments per 0.1 s, counted in ACKs for two. W_max 1000, K 9.1 s; the curve is steeper than 160 segments/s
+    // from 11.5 s after that on.
     for rtt in [20_000, 100_000, 200_000] {
         for (from, values, per_s) in
             [(25, vec![], 160.0), (40, vec![], 160.0), (25, vec![("max_increment", 32)], 320.0)]
         {
-            let grown = in_2_1(1000, rtt, from + 5, &values) - in_2_1(1000, rtt, from, &values);
-            near(grown, 5.0 * per_s, 4.0);
+            let grown = in_2_1(1000, rtt, from + 5, 2, &values) - in_2_1(1000, rtt, from, 2, &values);
+            near(grown, 5.0 * per_s, 7.0);
         }
     }
     // Today's goes on with the curve: 0.4 (30.9^3 - 15.9^3) of it in these 15 s.
@@ -261,21 +263,53 @@ fn variant_2_1_grows_linearly_beyond_w_max_whatever_the_rtt() {
 }
 
 #[test]
+fn variants_of_linux_2_6_leave_slow_start_above_the_threshold() {
+    // tcp_cong_avoid of 2.6.22: slow start while cwnd <= ssthresh, a segment per ACK whatever it acknowledges.
+    for (algorithm, variant) in [("cubic", 1), ("bic", 2), ("scalable", 2)] {
+        let mut flow = Flow::new(algorithm, &[("variant", variant)], 20);
+        flow.control.sock_mut().snd_ssthresh = 20;
+        flow.ack(2, 100_000);
+        assert_eq!(flow.cwnd(), 21, "{algorithm}");
+        flow.ack(2, 100_000);
+        assert_eq!(flow.cwnd(), 21, "{algorithm}");
+    }
+    let mut today = Flow::new("cubic", &[], 20);
+    today.control.sock_mut().snd_ssthresh = 20;
+    today.ack(2, 100_000);
+    assert_eq!(today.cwnd(), 20);
+}
+
+#[test]
+fn variant_2_1_divides_by_its_estimate_of_segments_per_ack() {
+    // ns-2 2.35 with an ACK for each segment and 100 ms: 305 segments/s beyond W_max. The estimate stays at 31/16, and
+    // a segment of growth takes an ACK more than it counts: 8000 / (floor(8000 / 16 x 16 / 31) + 1) per RTT at 8000.
+    let grown = in_2_1(8000, 100_000, 45, 1, &[]) - in_2_1(8000, 100_000, 40, 1, &[]);
+    near(grown, 5.0 * 305.0, 2.0);
+    // With four segments per ACK the estimate is four, and what an ACK gives is four times as much.
+    let grown = in_2_1(8000, 100_000, 45, 4, &[]) - in_2_1(8000, 100_000, 40, 4, &[]);
+    near(grown, 5.0 * 160.0, 3.0);
+}
+
+#[test]
 fn variant_2_1_follows_the_curve_up_to_w_max() {
     // The bound is beyond W_max only: 0.3 x 10000 segments are regained in K = 19.6 s, most of them in the first 5.
     for second in [1, 2, 5, 10, 19] {
-        near(in_2_1(10_000, 50_000, second, &[]), w_cubic(second as f64, 10_000.0, 7001.0), 1.0);
+        near(in_2_1(10_000, 50_000, second, 2, &[]), w_cubic(second as f64, 10_000.0, 7001.0), 1.0);
     }
 }
 
 #[test]
 fn variant_2_1_grows_by_2_percent_while_no_loss_has_been_seen() {
-    let mut flow = Flow::new("cubic", &[("variant", 1), ("tcp_friendliness", 0)], 1000);
-    flow.control.sock_mut().snd_ssthresh = 500;
-    for _ in 0..10 {
-        flow.round(100_000);
+    // A segment of growth for 50 x 16 / 32 + 1 ACKs for two segments, or 50 x 16 / 31 + 1 ACKs for one: 26 both.
+    for (per_ack, share) in [(2, 1.0 / 52.0), (1, 1.0 / 26.0)] {
+        let mut flow = Flow::new("cubic", &[("variant", 1), ("tcp_friendliness", 0)], 1000);
+        flow.per_ack = per_ack;
+        flow.control.sock_mut().snd_ssthresh = 500;
+        for _ in 0..10 {
+            flow.round(100_000);
+        }
+        near(f64::from(flow.cwnd()), 1000.0 * (1.0_f64 + share).powi(10), 1.0);
     }
-    near(f64::from(flow.cwnd()), 1000.0 * 1.02_f64.powi(10), 1.0);
 }
 
 /// A round of HyStart++: from the ACK that ends the last one to the one before what was then sent is acknowledged.

@@ -51,7 +51,8 @@ pub use schema::schema;
 pub use short_flows::{ShortFlowsSpec, SizesSpec};
 pub use trace::{TraceContent, TraceFormatSpec, TraceSpec};
 pub use transport::{
-    CountSpec, LostRetransmissionsSpec, RecoverySpec, SendOverheadSpec, TransportSpec, UdtSpec, UdtVersionSpec,
+    CountSpec, LostRetransmissionsSpec, ReceiveBuffersSpec, RecoverySpec, SendOverheadSpec, TransportSpec, UdtSpec,
+    UdtVersionSpec,
 };
 pub use workload::{DistributionSpec, WorkloadSpec};
 pub use writes::{ArrivalsSpec, WriteSizesSpec, WritesSpec};

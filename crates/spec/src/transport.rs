@@ -4,7 +4,7 @@ use crate::link::JitterKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tcp::config::{Config, Count, LostRetransmissions, Recovery, WSCALE_MAX};
+use tcp::config::{Config, Count, LostRetransmissions, ReceiveBuffers, Recovery, WSCALE_MAX};
 
 /// Transport of a flow: TCP, or UDT where `udt` says so. See `tcp::Config` for ranges and Linux's defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -44,6 +44,9 @@ pub struct TransportSpec {
     pub window_scale: Option<u8>,
     /// Grow the advertised window with use.
     pub receive_autotuning: bool,
+    /// Version of `receive_autotuning`; absent = "linux-6.16".
+    #[serde(default, skip_serializing_if = "ReceiveBuffersSpec::is_newest")]
+    pub receive_buffers: ReceiveBuffersSpec,
     /// Send buffer, bytes; null = unlimited.
     pub send_buffer_bytes: Option<u64>,
     /// Largest IP packet, bytes.
@@ -185,6 +188,43 @@ impl From<RecoverySpec> for Recovery {
     }
 }
 
+/// Linux whose autotuning of receive buffers holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum ReceiveBuffersSpec {
+    /// 6.16 and later.
+    #[default]
+    #[serde(rename = "linux-6.16")]
+    Linux6_16,
+    /// 6.15 and earlier.
+    #[serde(rename = "linux-6.15")]
+    Linux6_15,
+}
+
+impl ReceiveBuffersSpec {
+    /// Returns whether it is what an absent key means.
+    pub fn is_newest(&self) -> bool {
+        *self == ReceiveBuffersSpec::Linux6_16
+    }
+}
+
+impl From<ReceiveBuffers> for ReceiveBuffersSpec {
+    fn from(buffers: ReceiveBuffers) -> ReceiveBuffersSpec {
+        match buffers {
+            ReceiveBuffers::Linux6_16 => ReceiveBuffersSpec::Linux6_16,
+            ReceiveBuffers::Linux6_15 => ReceiveBuffersSpec::Linux6_15,
+        }
+    }
+}
+
+impl From<ReceiveBuffersSpec> for ReceiveBuffers {
+    fn from(buffers: ReceiveBuffersSpec) -> ReceiveBuffers {
+        match buffers {
+            ReceiveBuffersSpec::Linux6_16 => ReceiveBuffers::Linux6_16,
+            ReceiveBuffersSpec::Linux6_15 => ReceiveBuffers::Linux6_15,
+        }
+    }
+}
+
 /// Lost retransmissions, with recovery "sack".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -286,6 +326,7 @@ impl Default for TransportSpec {
             window_scale,
             receive_window,
             receive_autotuning,
+            receive_buffers,
             send_buffer,
             delayed_ack,
             sack_compression,
@@ -322,6 +363,7 @@ impl Default for TransportSpec {
             window_bound: window_scale_max == WSCALE_MAX,
             window_scale,
             receive_autotuning,
+            receive_buffers: receive_buffers.into(),
             send_buffer_bytes: send_buffer.map(|size| size.0),
             mtu_bytes: mtu,
             timestamps,

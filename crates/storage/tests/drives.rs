@@ -1,7 +1,9 @@
 //! The named drive, DiskSim's files of it and its measurements, where they are to be had.
 
 use std::path::PathBuf;
-use storage::disk::{demerit_ns, device, disksim_rms_ns, from_disksim, named, Device, Drive, DriveSpec, Extent};
+use storage::disk::{
+    demerit_ns, device, disksim_rms_ns, from_disksim, from_disksim_text, named, Device, Drive, DriveSpec, Extent,
+};
 use storage::trace::ValidationReader;
 use storage::Kind;
 
@@ -76,6 +78,42 @@ fn drives_come_out_within_5_percent_of_disksim() {
         let (mut simulated, mut measured) = validate(from_disksim(&file, None).unwrap(), &trace, 0);
         let ns = disksim_rms_ns(&mut simulated, &mut measured) as f64;
         assert!(ns <= 1.05 * own, "{drive}: {ns} ns");
+    }
+}
+
+/// DiskSim 4 reads both switches, computes the block under the head, and goes on to wait for the first one all the same
+/// (its `disk_buffer_seekdone`): its response times of a whole trace are equal with 0, 1 and 2.
+#[test]
+fn immediate_access_to_the_buffer_changes_no_time_as_in_disksim() {
+    let drive = |read: u8, write: u8| {
+        let text = format!(
+            "disksim_disk D {{ Model = dm_disk {{ Number of data surfaces = 1, Number of cylinders = 10, Block count \
+             = 1000, Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0, Sparing scheme used = 0, Rangesize \
+             for sparing = 1, Skew units = sectors, Zones = [ dm_layout_g1_zone {{ First cylinder number = 0, Last \
+             cylinder number = 9, Blocks per track = 100, Offset of first block = 0, Empty space at zone front = 0, \
+             Skew for track switch = 4, Skew for cylinder switch = 6, Number of spares = 0, slips = [ ], defects = [ ] }} ] }}, \
+             Mechanical Model = dm_mech_g1 {{ Access time type = trackSwitchPlusRotation, Seek type = constant, \
+             Constant seek time = 2.0, Head switch time = 0.5, Add. write settling delay = 0.25, Rotation speed (in \
+             rpms) = 6000 }} }}, Bulk sector transfer time = 0.01, Number of buffer segments = 2, Segment size (in \
+             blks) = 64, Enable caching in buffer = 1, Buffer continuous read = 1, Fast write level = 0, Immediate \
+             buffer read = {read}, Immediate buffer write = {write} }}"
+        );
+        let mut open = |_: &str, _: &str| unreachable!("one file");
+        Drive::new(from_disksim_text("drive", &text, None, &mut open).expect("a drive"))
+    };
+    let times = |mut drive: Drive| {
+        let mut now = 0;
+        let mut done = vec![];
+        for step in 0..200_u64 {
+            let kind = if step % 3 == 0 { Kind::Write } else { Kind::Read };
+            now = drive.serve(now + step * 137_000, Extent { block: step * 37 % 950, blocks: 40, kind });
+            done.push(now);
+        }
+        done
+    };
+    let neither = times(drive(0, 0));
+    for (read, write) in [(1, 0), (0, 1), (1, 1), (2, 2)] {
+        assert_eq!(times(drive(read, write)), neither, "read {read}, write {write}");
     }
 }
 

@@ -39,6 +39,16 @@ pub enum Count {
     Acks,
 }
 
+/// Linux whose autotuning of receive buffers holds (tcp_rcv_space_adjust).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReceiveBuffers {
+    /// Since 6.16: room for what waits behind a hole (tcp_rcvbuf_grow), the least RTT at once, no longer RTT while data
+    /// is unread, unread data taken off.
+    Linux6_16,
+    /// Until 6.15: 16 segments more, a smoothed RTT, nothing for holes.
+    Linux6_15,
+}
+
 /// The application's reading of arriving data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reader {
@@ -83,6 +93,8 @@ pub struct Config {
     /// Grow the advertised window towards `receive_window` as the application reads (tcp_moderate_rcvbuf); off = offer
     /// all at once.
     pub receive_autotuning: bool,
+    /// Version of `receive_autotuning`.
+    pub receive_buffers: ReceiveBuffers,
     /// Send buffer, bytes written and not yet acknowledged; None = unlimited.
     pub send_buffer: Option<Size>,
     /// Delayed ACKs (RFC 1122, 4.2.3.2; RFC 5681, 4.2): every second full segment or when the timer fires.
@@ -143,6 +155,7 @@ impl Default for Config {
             window_scale: None,
             receive_window: Size(1 << 30),
             receive_autotuning: false,
+            receive_buffers: ReceiveBuffers::Linux6_16,
             send_buffer: None,
             delayed_ack: true,
             sack_compression: true,

@@ -71,7 +71,7 @@ pub const TSO_WIN_DIVISOR: u64 = 3;
 pub const LIMITED_TRANSMIT_SEGMENTS: u32 = 2;
 /// First receive window when it is tuned as data comes (half of net.ipv4.tcp_rmem\[1\], 128 KiB).
 pub const AUTOTUNE_START_BYTES: u64 = 65_535;
-/// Segments added to twice the bytes read per RTT when the window is tuned (Linux tcp_rcv_space_adjust).
+/// Segments added to twice the bytes read per RTT when the window is tuned (tcp_rcv_space_adjust until Linux 6.15).
 pub const AUTOTUNE_EXTRA_SEGMENTS: u64 = 16;
 /// Timestamp clock at time zero: an echo of 0 means "none" in practice (Linux tests rcv_tsecr), so it starts at 1.
 pub const TIMESTAMP_OFFSET: u64 = 1;

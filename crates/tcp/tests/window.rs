@@ -1,6 +1,6 @@
 //! Windows: slow start, the receiver's limit, zero windows, validation, restart, pacing.
 use crate::common::*;
-use tcp::config::Config;
+use tcp::config::{Config, Reader, ReceiveBuffers};
 use tcp::segment::WindowScale;
 use units::{Rate, Size, Span, Time};
 
@@ -176,8 +176,57 @@ fn autotuning_makes_room_for_what_waits_behind_a_hole() {
     pair.run_for(ms(600));
     let held: Vec<u32> = pair.acks.iter().filter(|ack| ack.seg.sack_count > 0).map(|ack| ack.seg.window).collect();
     let most = held.iter().copied().max().expect("a hole");
-    // Five round trips of 100 Mbit/s and 40 ms lie behind it at least.
-    assert!(u64::from(most) > u64::from(before) + 2_000_000, "{most} after {before}");
+    // Five round trips of 100 Mbit/s and 40 ms lie behind it at least, beside twice what a round trip carries.
+    assert!(most > 3_500_000 && most > before + 1_000_000, "{most} after {before}");
+}
+
+#[test]
+fn autotuning_before_linux_6_16_makes_no_room_behind_a_hole() {
+    let offered = |receive_buffers| {
+        let cfg = Config { receive_autotuning: true, receive_buffers, ..Config::default() };
+        let mut left = 0;
+        let server = cfg.clone();
+        let mut pair = Pair::with(cfg, server, "bbr", ms(20)).bottleneck(100_000_000, 400).on_data(move |n, seg| {
+            if n == 3_000 {
+                left = seg.seq;
+            }
+            if seg.seq == left && n < 3_000 + 14 * 333 {
+                Fate::Drop
+            } else {
+                Fate::Pass
+            }
+        });
+        pair = pair.connect();
+        pair.write(30_000_000);
+        pair.run_for(ms(1_400));
+        pair.acks.iter().filter(|ack| ack.seg.sack_count > 0).map(|ack| ack.seg.window).max().expect("a hole")
+    };
+    let (now, before) = (offered(ReceiveBuffers::Linux6_16), offered(ReceiveBuffers::Linux6_15));
+    assert!(now > before + 2_000_000, "{now} and {before}");
+}
+
+#[test]
+fn a_slow_reader_neither_lengthens_the_rtt_nor_widens_the_window() {
+    // Linux 6.16: data that waits to be read is none that a round trip has carried, and its RTTs are the reader's. Of a
+    // reader of 8 MB/s behind 100 Mbit/s and 40 ms the buffer holds what the window has grown to.
+    let waits = |receive_buffers| {
+        let cfg = Config {
+            receive_autotuning: true,
+            receive_buffers,
+            receive_window: Size(64 << 20),
+            reader: Reader::Manual,
+            ..Config::default()
+        };
+        let mut pair = Pair::with(cfg.clone(), cfg, "cubic", ms(20)).bottleneck(100_000_000, 400).connect();
+        pair.write(60_000_000);
+        for _ in 0..500 {
+            pair.run_for(ms(10));
+            pair.server.read(pair.now, 80_000);
+        }
+        pair.server.read(pair.now, u64::MAX)
+    };
+    let (now, before) = (waits(ReceiveBuffers::Linux6_16), waits(ReceiveBuffers::Linux6_15));
+    assert!(2 * now < before, "{now} and {before}");
 }
 
 #[test]

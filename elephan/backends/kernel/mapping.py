@@ -245,6 +245,15 @@ def _recovery(transport: TransportSpec, machine: Machine) -> None:
         )
 
 
+def _receive_buffers(transport: TransportSpec, machine: Machine) -> None:
+    if not transport["receive_autotuning"]:
+        return
+    wanted = transport.get("receive_buffers", "linux-6.16")
+    here = "linux-6.16" if machine.release >= (6, 16) else "linux-6.15"
+    if wanted != here:
+        raise Refused(f'receive_buffers = "{wanted}": {machine.name} tunes as "{here}": take that')
+
+
 def _quick_acks(transport: TransportSpec, _: Machine) -> None:
     if transport["delayed_ack"] and transport["quickack_segments"] != QUICK_ACKS:
         raise Refused(
@@ -291,6 +300,7 @@ def _time_outs(transport: TransportSpec, machine: Machine) -> None:
 _CHECKS: tuple[Callable[[TransportSpec, Machine], None], ...] = (
     _protocol,
     _recovery,
+    _receive_buffers,
     _quick_acks,
     _switches,
     _time_outs,

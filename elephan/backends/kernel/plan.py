@@ -25,7 +25,7 @@ from elephan.kernel.run_controls import Control
 from elephan.path import simulated
 from elephan.path.testbed import DISK_FOLDERS, MOST_HOSTS, Host, address, routers
 from elephan.run_spec.types import EventSpec, FlowSpec, RunSpec
-from elephan.scenario import program
+from elephan.scenario import program, receive_buffers
 
 if TYPE_CHECKING:
     from elephan._native import BpfMap
@@ -218,6 +218,7 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
             notes.update(dict.fromkeys(notes_of(transport)))
     require_room(flows, DISK_FOLDERS)
     notes.update(dict.fromkeys(program.notes_of(flows)))
+    notes.update(dict.fromkeys(receive_buffers.notes_of(flows)))
     if len(places) > MOST_HOSTS:
         raise InputError(
             f"the backend kernel would need {len(places)} hosts, one per node and set of TCP settings, two per "

@@ -15,6 +15,7 @@ from elephan.run_spec.types import (
     TransportSpec,
     WorkloadSpec,
 )
+from elephan.scenario import receive_buffers
 from elephan.scenario.active import DAY_NS, Hours, active_spec
 from elephan.scenario.copy import Copy, copy_spec
 from elephan.scenario.document import Document
@@ -242,6 +243,8 @@ def _window(flow: Flow, in_flight: int) -> int:
     if flow.window is not None:
         return flow.window
     bound = WINDOW_MAX if flow.window_bound == "rfc7323" else WINDOW_MAX_UNBOUND
+    if flow.receive_autotuning:
+        bound = min(bound, receive_buffers.largest_window(flow.receive_buffers))
     largest = bound if flow.window_scale is None else WINDOW_FIELD_MAX << flow.window_scale
     return min(max(in_flight, WINDOW_FIELD_MAX), largest)
 
@@ -283,6 +286,8 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
     }
     if flow.lost_retransmissions != "era":
         spec["lost_retransmissions"] = flow.lost_retransmissions
+    if flow.receive_buffers != "linux-6.16":
+        spec["receive_buffers"] = flow.receive_buffers
     if not flow.cwnd_validation:
         spec["cwnd_validation"] = False
     if flow.count != "segments":

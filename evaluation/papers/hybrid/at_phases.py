@@ -14,7 +14,7 @@ from elephan.report.draw import Ink
 from .cell import Cell, cells_of
 
 ANSWERS = {"era": "resends as Linux", "repeatedly": "resends as ns-2"}
-STATE_S = (9.46, 9.48)
+STATE_S = (7.13, 7.15)
 """Times of d-phases.toml at which 343 packets are queued, as at the paper's move."""
 
 PHASES = 10

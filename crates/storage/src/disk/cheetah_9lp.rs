@@ -268,8 +268,6 @@ pub fn spec() -> DriveSpec {
             hit_on_written: true,
             almost_hit: false,
             free_blocks: false,
-            immediate_read: false,
-            immediate_write: false,
             partial_at_once: true,
             sneaky: false,
             stop_in_sector: false,

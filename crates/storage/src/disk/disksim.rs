@@ -311,8 +311,6 @@ fn buffer(disk: &Block) -> Result<Buffer, ParamError> {
         hit_on_written: flag(disk, "Allow read hits on write data")?,
         almost_hit: flag(disk, "Allow almost read hits")?,
         free_blocks: flag(disk, "Read any free blocks")?,
-        immediate_read: flag(disk, "Immediate buffer read")?,
-        immediate_write: flag(disk, "Immediate buffer write")?,
         partial_at_once: flag(disk, "Immed transfer partial hit")?,
         sneaky: flag(disk, "Allow sneaky full read hits")?,
         stop_in_sector: flag(disk, "Stop prefetch in sector")?,

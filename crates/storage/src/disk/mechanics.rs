@@ -139,22 +139,6 @@ impl DriveSpec {
         }
         low
     }
-
-    /// For a drive that takes blocks as they pass: the first of `blocks` blocks of a stay that the arm meets when it
-    /// arrives among them, and when that begins to pass. None: it arrives outside of them.
-    pub fn meets_within(&self, stay: &TrackRun, blocks: u64) -> Option<(u64, u64)> {
-        if self.mechanics.average_rotation || blocks < 2 || !stay.run.even {
-            return None;
-        }
-        let sectors = u64::from(self.layout.zones()[stay.run.place.zone].sectors);
-        let since = (self.phase(stay.arrives) + REVOLUTION - self.layout.angle(stay.run.place)) % REVOLUTION;
-        let index = (since * sectors).div_ceil(REVOLUTION);
-        if index == 0 || index >= blocks {
-            return None;
-        }
-        let begins = stay.arrives + (index * REVOLUTION / sectors - since) / self.mechanics.rpm;
-        Some((index, begins))
-    }
 }
 
 /// Blocks of a stay that pass one after the other: the same times as [`DriveSpec::pass_begins`] and

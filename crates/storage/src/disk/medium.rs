@@ -42,20 +42,6 @@ impl Medium<'_> {
                 }
             };
             let until = end.min(stay.first + stay.run.blocks);
-            if self.spec.buffer.immediate_read && next == stay.first {
-                if let Some((index, begins)) = self.spec.meets_within(&stay, until - next) {
-                    // Taken as they pass: the rest first, then once round, the beginning.
-                    let sectors = u64::from(self.spec.layout.zones()[stay.run.place.zone].sectors);
-                    let pass = |count: u64| begins + self.spec.passing_ns(stay.run.place.zone, count);
-                    ready.extend(
-                        (0..until - next).map(|k| pass(if k < index { sectors - index + k } else { k - index } + 1)),
-                    );
-                    self.free = pass(sectors);
-                    self.stay = None;
-                    next = until;
-                    continue;
-                }
-            }
             let mut passing = self.spec.passing(&stay, next);
             if until - block <= room {
                 ready.extend((next..until).map(|next| passing.ends(&stay, next)));
@@ -79,19 +65,6 @@ impl Medium<'_> {
         }
     }
 
-    /// For a drive that writes blocks as they pass: when all blocks of a stay have passed, where the arm came among
-    /// them and all data is there in time.
-    fn taken_as_they_pass(&self, stay: &TrackRun, until: u64, blocks: u64, bus: u64) -> Option<u64> {
-        let buffer = &self.spec.buffer;
-        if !buffer.immediate_write || blocks > buffer.blocks {
-            return None;
-        }
-        let (_, begins) = self.spec.meets_within(stay, until - stay.first)?;
-        let sectors = u64::from(self.spec.layout.zones()[stay.run.place.zone].sectors);
-        let there = bus + (until - stay.first) * self.spec.control.block_ns.1;
-        (there <= begins).then(|| begins + self.spec.passing_ns(stay.run.place.zone, sectors))
-    }
-
     /// Writes the blocks from `block` to before `end`, whose data comes over the bus from `bus_at` on. Returns when
     /// the last has come, and when the last is on the medium.
     pub fn write(&mut self, block: u64, end: u64, bus_at: u64, least: u64, written: &mut Vec<u64>) -> (u64, u64) {
@@ -106,12 +79,6 @@ impl Medium<'_> {
             least = 0;
             self.arm = Arm::at(stay.run.place);
             let until = end.min(stay.first + stay.run.blocks);
-            if let Some(passed) = self.taken_as_they_pass(&stay, until, end - block, bus) {
-                bus += (until - next) * block_ns;
-                written.resize((until - block) as usize, passed);
-                (next, free) = (until, passed);
-                continue;
-            }
             let mut passing = self.spec.passing(&stay, next);
             while next < until {
                 let number = next - block;

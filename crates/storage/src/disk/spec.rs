@@ -121,10 +121,6 @@ pub struct Buffer {
     pub almost_hit: bool,
     /// Blocks that pass before the requested one on its track are kept.
     pub free_blocks: bool,
-    /// Blocks are taken in the order in which they pass (zero latency).
-    pub immediate_read: bool,
-    /// The same of writes.
-    pub immediate_write: bool,
     /// A partial hit goes over the bus at once.
     pub partial_at_once: bool,
     /// A read that is wholly in the buffer goes over the bus while the arm is busy.

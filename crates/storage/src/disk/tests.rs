@@ -65,8 +65,6 @@ fn spec() -> DriveSpec {
             hit_on_written: true,
             almost_hit: false,
             free_blocks: false,
-            immediate_read: false,
-            immediate_write: false,
             partial_at_once: true,
             sneaky: false,
             stop_in_sector: false,
@@ -203,18 +201,6 @@ fn a_request_during_read_ahead_uses_the_data_read_so_far() {
 }
 
 #[test]
-fn zero_latency_access_reads_a_track_in_one_revolution() {
-    let mut spec = spec();
-    let mut plain = Drive::new(spec.clone());
-    spec.buffer.immediate_read = true;
-    let mut drive = Drive::new(spec);
-    // At 3.53 ms the head is in sector 3 of its track: 4 to 9 pass until 10 ms, 0 to 3 until 14 ms, in order over the
-    // bus.
-    assert_eq!(drive.serve(3_500_000, read(0, 10)), 14_002_000 + 12_000);
-    assert_eq!(plain.serve(3_500_000, read(0, 10)), 20_002_000);
-}
-
-#[test]
 fn a_slow_bus_dominates_and_large_requests_fit_small_segments() {
     let mut spec = spec();
     spec.control.block_ns = (3_000_000, 3_000_000);
@@ -284,8 +270,8 @@ proptest! {
         spec.buffer.segments = segments;
         spec.buffer.blocks = room;
         (spec.buffer.write_back, spec.buffer.write_segment, spec.buffer.hit_on_written) = (on(0), on(1), on(2));
-        (spec.buffer.almost_hit, spec.buffer.free_blocks, spec.buffer.immediate_read) = (on(3), on(4), on(5));
-        (spec.buffer.immediate_write, spec.buffer.sneaky, spec.buffer.stop_in_sector) = (on(6), on(7), on(8));
+        (spec.buffer.almost_hit, spec.buffer.free_blocks) = (on(3), on(4));
+        (spec.buffer.sneaky, spec.buffer.stop_in_sector) = (on(7), on(8));
         (spec.buffer.ahead_on_hit, spec.buffer.forget_read, spec.control.never_disconnect) = (on(9), on(10), on(11));
         (spec.control.hold_read, spec.control.hold_write, spec.buffer.partial_at_once) = (on(12), on(13), on(14));
         spec.buffer.read_watermark_e6 = if on(15) { 750_000 } else { 0 };

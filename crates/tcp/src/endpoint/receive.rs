@@ -83,7 +83,7 @@ impl Endpoint {
             self.rx.fresh.clear();
             let (start, end) = self.rx.ofo.insert(seg.seq, end_seq, &mut self.rx.fresh);
             let crowded = self.rx.update_sacks(start, end);
-            if self.rx.autotuning && !self.is_reno() {
+            if self.rx.autotuning && !self.rx.old_autotuning && !self.is_reno() {
                 // Without SACK a window that changes would hide duplicate ACKs (Linux tcp_data_queue_ofo).
                 self.rx.open_window(0);
                 self.rx.grow(seg.len);
@@ -298,8 +298,15 @@ impl Endpoint {
         }
         self.rx.last_ecr = seg.ts_ecr;
         let us = u64::from(self.timestamp().wrapping_sub(seg.ts_ecr)).max(1) * 1_000;
-        let rtt = self.rx.rtt_us8;
-        self.rx.rtt_us8 = if rtt == 0 { us << 3 } else { rtt - (rtt >> 3) + us };
+        let rx = &mut self.rx;
+        let rtt = rx.rtt_us8;
+        rx.rtt_us8 = match rtt {
+            0 => us << 3,
+            // Since 6.16 the least counts at once, and no greater one while data is unread: its time is the reader's.
+            _ if !rx.old_autotuning && us << 3 < rtt => us << 3,
+            _ if !rx.old_autotuning && rx.unread > 0 => rtt,
+            _ => rtt - (rtt >> 3) + us,
+        };
     }
 
     /// Offers twice what the application read in the last RTT (Linux tcp_rcv_space_adjust).
@@ -310,7 +317,8 @@ impl Endpoint {
             return;
         }
         let read = rx.nxt - rx.unread;
-        let copied = read - rx.space_seq.min(read);
+        let unread = if rx.old_autotuning { 0 } else { rx.unread };
+        let copied = (read - rx.space_seq.min(read)).saturating_sub(unread);
         if copied > rx.space {
             let more = copied - rx.space;
             rx.space = copied;

@@ -1,6 +1,6 @@
 //! State of the receiving half: the window offered, SACK blocks, estimates.
 
-use crate::config::{Config, Reader};
+use crate::config::{Config, Reader, ReceiveBuffers};
 use crate::consts::*;
 use crate::ranges::RangeSet;
 use crate::segment::{SackBlock, Segment, MAX_SACK_BLOCKS};
@@ -36,6 +36,8 @@ pub(crate) struct Receiver {
     pub(crate) wscale: u8,
     pub(crate) manual: bool,
     pub(crate) autotuning: bool,
+    /// Autotuning is that of Linux until 6.15.
+    pub(crate) old_autotuning: bool,
     pub(crate) delayed_ack: bool,
     pub(crate) pingpong: bool,
     /// Duplicate ACKs held back since the last ACK; while there are some, the delayed ACK's timer is theirs.
@@ -92,6 +94,7 @@ impl Receiver {
             ssthresh: cfg.receive_window.0,
             manual: cfg.reader == Reader::Manual,
             autotuning: cfg.receive_autotuning,
+            old_autotuning: cfg.receive_buffers == ReceiveBuffers::Linux6_15,
             scaling: cfg.window_scaling,
             wscale,
             advmss: 0,
@@ -343,12 +346,18 @@ impl Receiver {
     }
 
     /// Offers twice `space`, more where it has just grown by `more` bytes, and what is held out of order beside it: the
-    /// sender goes on behind a hole (Linux tcp_rcvbuf_grow, since 6.16).
+    /// sender goes on behind a hole (Linux tcp_rcvbuf_grow, since 6.16). Older ones add 16 segments, and nothing for a
+    /// hole.
     pub(crate) fn open_window(&mut self, more: u64) {
-        let mut window = (self.space << 1) + AUTOTUNE_EXTRA_SEGMENTS * u64::from(self.advmss);
+        let mut window = self.space << 1;
+        if self.old_autotuning {
+            window += AUTOTUNE_EXTRA_SEGMENTS * u64::from(self.advmss);
+        }
         let grow = u128::from(window) * u128::from(more) / u128::from((self.space - more).max(1));
         window = window.saturating_add(u64::try_from(grow << 1).unwrap_or(u64::MAX));
-        window = window.saturating_add(self.ofo.end().saturating_sub(self.nxt));
+        if !self.old_autotuning {
+            window = window.saturating_add(self.ofo.end().saturating_sub(self.nxt));
+        }
         self.clamp = self.clamp.max(window.min(self.limit));
     }
 
