@@ -1,8 +1,9 @@
 //! A part: a file that is not whole yet.
 
+use super::metadata;
 use crate::identity::identity;
 use crate::page_cache::drop_pages;
-use copy::Identity;
+use copy::{Entry, Identity};
 use rustix::fs::{copy_file_range, fallocate, ftruncate, seek, FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use std::fs::File;
@@ -76,6 +77,11 @@ impl Part {
     /// Those of fstat(2).
     pub(crate) fn length(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    /// True if the time of its last change is the entry's: it was sealed, and nobody has changed it since.
+    pub(crate) fn has_time_of(&self, entry: &Entry) -> bool {
+        rustix::fs::fstat(&self.file).is_ok_and(|stat| metadata::stamp(&stat) == entry.modified)
     }
 
     /// First byte of the first hole from `offset` on; the end of a file begins one. The highest number where the file

@@ -265,7 +265,10 @@ impl Receiver<'_> {
         let mut inner = lock(&file.inner);
         let mut bytes = 0;
         // A device may have changed since the journal spoke of it, and somebody may have cut a part and extended it.
-        let doubted = if self.is_device { known_chunks(&file.plan, known) } else { in_holes(&part, &file.plan, known) };
+        let doubted = match self.is_device {
+            true => known_chunks(&file.plan, known),
+            false => in_doubt(&part, entry, &file.plan, known),
+        };
         let mut there = copy::ChunkHashes::new(&file.plan);
         for &(chunk, hash) in known.iter().filter(|(chunk, _)| *chunk < file.plan.count()) {
             there.set(chunk, hash);
@@ -377,19 +380,25 @@ fn known_chunks(plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> Vec<u64> {
     chunks
 }
 
-/// Chunks of records, in order, of which the part has a hole: a sparse file's, or those of a part that was cut and
-/// extended again.
-fn in_holes(part: &Part, plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> Vec<u64> {
-    let mut chunks = known_chunks(plan, known);
+/// Chunks of records, in order, that the part may have lost since it was cut and extended again: those with a hole, and
+/// those that no other known chunk follows, since a cut leaves no hole in its own block. A sealed part has lost none:
+/// its time would be another one.
+fn in_doubt(part: &Part, entry: &Entry, plan: &Plan, known: &[(u64, copy::ChunkHash)]) -> Vec<u64> {
+    let chunks = known_chunks(plan, known);
+    if chunks.len() as u64 == plan.count() && part.has_time_of(entry) {
+        return vec![];
+    }
     let mut hole = 0;
-    chunks.retain(|&chunk| {
+    let has_hole = |&chunk: &u64| {
         let (begin, end) = (plan.begin(chunk), plan.begin(chunk) + plan.length(chunk));
         if hole < end {
             hole = part.first_hole(begin);
         }
         hole < end
-    });
-    chunks
+    };
+    let holes: Vec<bool> = chunks.iter().map(has_hole).collect();
+    let is_followed = |at: usize| chunks.get(at + 1) == Some(&(chunks[at] + 1)) && !holes[at + 1];
+    (0..chunks.len()).filter(|&at| holes[at] || !is_followed(at)).map(|at| chunks[at]).collect()
 }
 
 /// Hash of a file of which the journal has all chunks.

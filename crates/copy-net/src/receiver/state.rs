@@ -114,8 +114,8 @@ pub(super) struct ReceiveInner {
     pub(super) part: Option<Arc<Part>>,
     /// Of chunks that are written.
     pub(super) hashes: ChunkHashes,
-    /// Chunks of an earlier attempt's part that are compared: those in holes, and all of a device, which does not tell
-    /// that it changed.
+    /// Chunks of an earlier attempt's part that are compared: those that it may have lost, and all of a device, which
+    /// does not tell that it changed.
     pub(super) doubted: Vec<u64>,
     /// Of chunks as the base has them (delta).
     pub(super) base_hashes: Vec<(u64, ChunkHash)>,
