@@ -96,14 +96,15 @@ fn on_an_empty_path_loss_alone_sets_the_window() {
 
 #[test]
 fn westwood_gives_up_next_to_nothing_where_there_is_no_queue() {
-    // The line limits its window, not the loss: Reno gets 122 segments of 333, and stays there.
+    // The line limits its window, not the loss: Reno gets 122 segments of 333, and stays there. The round trip of a
+    // repair has half of the window, as in Linux: 0.955 to 0.97 of the line over seeds 1 to 5.
     let goodput = |congestion: &str| {
         let run = Dumbbell::new(RATE, 40 * MS).flow("f", transport(congestion, json!({})), bulk());
         let loss = json!({"kind": "independent", "probability_e12": 100_000_000u64});
         real(&Dumbbell { loss, duration_ns: 120 * S, warmup_ns: 60 * S, ..run }.run(), "goodput_bps")
     };
     let (westwood, reno) = (goodput("westwood"), goodput("reno"));
-    assert!(westwood > 0.97 * 100e6 * 1448.0 / 1500.0, "{westwood}");
+    assert!(westwood > 0.95 * 100e6 * 1448.0 / 1500.0, "{westwood}");
     assert!(reno < 0.5 * westwood, "{reno} beside {westwood}");
 }
 

@@ -87,16 +87,17 @@ fn drives_come_out_within_5_percent_of_disksim() {
 fn immediate_access_to_the_buffer_changes_no_time_as_in_disksim() {
     let drive = |read: u8, write: u8| {
         let text = format!(
-            "disksim_disk D {{ Model = dm_disk {{ Number of data surfaces = 1, Number of cylinders = 10, Block count \
-             = 1000, Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0, Sparing scheme used = 0, Rangesize \
-             for sparing = 1, Skew units = sectors, Zones = [ dm_layout_g1_zone {{ First cylinder number = 0, Last \
-             cylinder number = 9, Blocks per track = 100, Offset of first block = 0, Empty space at zone front = 0, \
-             Skew for track switch = 4, Skew for cylinder switch = 6, Number of spares = 0, slips = [ ], defects = [ ] }} ] }}, \
-             Mechanical Model = dm_mech_g1 {{ Access time type = trackSwitchPlusRotation, Seek type = constant, \
-             Constant seek time = 2.0, Head switch time = 0.5, Add. write settling delay = 0.25, Rotation speed (in \
-             rpms) = 6000 }} }}, Bulk sector transfer time = 0.01, Number of buffer segments = 2, Segment size (in \
-             blks) = 64, Enable caching in buffer = 1, Buffer continuous read = 1, Fast write level = 0, Immediate \
-             buffer read = {read}, Immediate buffer write = {write} }}"
+            "disksim_disk D {{ Model = dm_disk {{ Number of data surfaces = 1, Number of cylinders = 10, Block \
+             count = 1000, Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0, Sparing scheme used = 0, \
+             Rangesize for sparing = 1, Skew units = sectors, Zones = [ dm_layout_g1_zone {{ First cylinder \
+             number = 0, Last cylinder number = 9, Blocks per track = 100, Offset of first block = 0, Empty space \
+             at zone front = 0, Skew for track switch = 4, Skew for cylinder switch = 6, Number of spares = 0, \
+             slips = [ ], defects = [ ] }} ] }}, Mechanical Model = dm_mech_g1 {{ Access time type = \
+             trackSwitchPlusRotation, Seek type = constant, Constant seek time = 2.0, Head switch time = 0.5, \
+             Add. write settling delay = 0.25, Rotation speed (in rpms) = 6000 }} }}, Bulk sector transfer time = \
+             0.01, Number of buffer segments = 2, Segment size (in blks) = 64, Enable caching in buffer = 1, \
+             Buffer continuous read = 1, Fast write level = 0, Immediate buffer read = {read}, Immediate buffer \
+             write = {write} }}"
         );
         let mut open = |_: &str, _: &str| unreachable!("one file");
         Drive::new(from_disksim_text("drive", &text, None, &mut open).expect("a drive"))
