@@ -426,6 +426,10 @@ QueueSpec: TypeAlias = DropTailSpec | RedSpec | CodelSpec | FqCodelSpec
 """Queue discipline."""
 
 
+ReceiveBuffersSpec: TypeAlias = Literal["linux-6.16", "linux-6.15"]
+"""Linux whose autotuning of receive buffers holds."""
+
+
 RecoverySpec: TypeAlias = Literal["reno", "newreno", "sack", "rack"]
 """Loss detection and recovery."""
 
@@ -1142,6 +1146,8 @@ class TransportSpec(TypedDict):
     """Segments acknowledged at once at the start."""
     receive_autotuning: bool
     """Grow the advertised window with use."""
+    receive_buffers: NotRequired[ReceiveBuffersSpec]
+    """Version of `receive_autotuning`; absent = "linux-6.16"."""
     recovery: RecoverySpec
     """Loss detection and recovery."""
     reordering: int
