@@ -20,6 +20,10 @@ BELOW_LINE = 0.98
 LARGEST_WINDOW = 65_535 << 14
 """Largest window that TCP can express, bytes (RFC 7323, 2.3)."""
 
+FILLED = 0.7
+"""Part of a window per round trip, below which a flow that lost packets is limited by these: its start takes a part of
+a short run, and a kernel offers less than its buffer holds."""
+
 MISSING = 0.01
 """Part of the frames of a flow that never arrived, from which on the 99th percentile of those that did says nothing of
 all."""
@@ -61,11 +65,15 @@ class Entry:
 
     @property
     def offered_bps(self) -> float | None:
-        """The rate of its workload, bit/s; None where the workload has no rate of its own."""
+        """The mean rate of its workload, bit/s; None where the workload has no rate of its own."""
         workload = self.specs[0]["workload"]
-        rate = workload.get("rate_bps") or (workload.get("writes") or {}).get("rate_bps")
+        source = workload.get("writes") or workload
+        rate, active = source.get("rate_bps"), source.get("active")
+        if rate is None:
+            return None
+        part = 1.0 if active is None else active["on_ns"] / (active["on_ns"] + active["off_ns"])
         shared = self.specs[0].get("distribution", "each") == "striped"
-        return None if rate is None else float(rate) * (1 if shared else len(self.specs))
+        return float(rate) * part * (1 if shared else len(self.specs))
 
 
 def limits(record: Record) -> list[str]:
@@ -169,7 +177,7 @@ def held_by_window(entry: Entry) -> list[str]:
     wanted = entry.offered_bps
     if share >= BELOW_LINE or (wanted is not None and wanted <= entry.window_bps):
         return []
-    if entry.specs[0]["workload"].get("credits") is not None:
+    if entry.specs[0]["workload"].get("credits") is not None or _stays_below_window(entry):
         return []
     spec = entry.specs[0]
     tcp = spec["transport"]
@@ -182,6 +190,17 @@ def held_by_window(entry: Entry) -> list[str]:
         return [f"flow {entry.name}: {why}, and is the largest there is (RFC 7323); more connections carry more"]
     key = "flow.send_buffer" if buffered else "flow.window"
     return [f"flow {entry.name}: {why} ({key})"]
+
+
+def _stays_below_window(entry: Entry) -> bool:
+    """Return True if losses keep a flow without a load of its own below a window per round trip."""
+    rates = [flow["goodput_bps"] for flow in entry.flows if flow.get("goodput_bps") is not None]
+    lost = any(flow.get("retransmitted_segments") for flow in entry.flows)
+    if not lost or entry.offered_bps is not None or len(rates) < len(entry.flows):
+        return False
+    rtts = [flow["rtt_mean_s"] for flow in entry.flows if flow.get("rtt_mean_s")]
+    rtt_s = sum(rtts) / len(rtts) if rtts else entry.rtt_s
+    return bool(sum(rates) < FILLED * entry.window_bps * entry.rtt_s / rtt_s)
 
 
 def above_line(entry: Entry) -> list[str]:

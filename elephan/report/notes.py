@@ -9,6 +9,7 @@ from typing import Any
 from elephan import units
 from elephan.record import Record
 from elephan.report.chance import FEW, few_by_chance, few_losses
+from elephan.report.flow_limits import flow_limits
 from elephan.report.limits import limits
 
 MOST_NAMES = 6
@@ -19,7 +20,7 @@ _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 def derived(records: Sequence[Record]) -> list[str]:
     """Return what follows from the records of one point, its repetitions: chance in its numbers, limits of its own."""
-    notes = list(dict.fromkeys(note for record in records for note in limits(record)))
+    notes = list(dict.fromkeys(note for record in records for note in (*limits(record), *flow_limits(record))))
     chance = few_losses(records) or few_by_chance(records)
     return [*notes, *few_events(records), *([chance] if chance else [])]
 
