@@ -20,8 +20,17 @@ def facts_text(facts: PathFacts) -> str:
     lost = f"loses {share(facts.loss)} of packets" if facts.loss > 0 else "lost no packet in the test"
     if facts.loss > 0 and facts.loss_burst > 1.3:
         lost += f", {facts.loss_burst:.1f} together on average"
-    words += [lost, f"has a queue of {size(facts.queue_bytes)}"]
+    words.append(lost)
+    if not facts.is_queue_assumed:
+        words.append(f"has a queue of {size(facts.queue_bytes)}")
     text = ", ".join(words[:-1]) + " and " + words[-1] + "."
+    if facts.is_queue_assumed:
+        bdp_bytes = facts.rate_bps * facts.rtt_s / 8
+        low, high = facts.ranges.get("queue_bytes", (facts.queue_bytes, facts.queue_bytes))
+        text += (
+            f" Its queue was not measured: {size(facts.queue_bytes)} are assumed ({size(low)} to {size(high)}; the "
+            f"path holds {size(bdp_bytes)}, its bandwidth-delay product)."
+        )
     if facts.policer_rate_bps:
         text += f" A policer lets {rate(facts.policer_rate_bps)} through."
     if "competing_bps" not in facts.ranges and facts.sources:
@@ -82,7 +91,8 @@ def reasons_of(
             f"{pluralize(unsure[0]['runs'], 'run')} to be sure that it keeps the limit."
         )
     lost = ", ".join(f"a {name} flow loses {share(max(0.0, value))}" for name, value in harm.items())
-    reasons.append(f"Beside the proposed copy {lost} of its goodput.")
+    if lost:
+        reasons.append(f"Beside the proposed copy {lost} of its goodput.")
     if chosen.pacing_bps is not None:
         reasons.append(_why_paced(facts, chosen.pacing_bps))
     if not keeps_limit:

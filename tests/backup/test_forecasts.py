@@ -8,6 +8,8 @@ import pytest
 
 from elephan.backup.forecasts import CopyForecast, Takes, judged, play, usual_change
 from elephan.backup.spec import JobSpec, Kind, PathSpec, Retry, Schedule, Spec, Window
+from elephan.cli.backup import _forecast_table
+from elephan.web.backups import _forecast
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -113,3 +115,9 @@ def test_later_runs_tell_what_changes() -> None:
     runs = [{"state": "done", "sent_bytes": sent} for sent in (2 * 10**7, 10**7, 4 * 10**7, 9 * 10**9)]
     # The oldest was the first copy.
     assert usual_change(runs) == 2 * 10**7 and usual_change(runs[3:]) is None
+
+
+def test_the_end_of_the_first_copy_says_from_when_it_counts() -> None:
+    assert "done, from now" in [column.header for column in _forecast_table([]).columns]
+    (row,) = _forecast({"first_done_s": 79_560.0})
+    assert row == ("first copy done", "22 h 6 min after this forecast was made")
