@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elephan.cli.console import emit, say
 from elephan.errors import InputError
+
+if TYPE_CHECKING:
+    from elephan.diagnose.forecast import Policer
 
 FORECASTS = 3
 """Flows that get a forecast, those of most bytes."""
@@ -36,6 +40,14 @@ def diagnose(
             show_default=False,
         ),
     ] = None,
+    policer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE[,BURST]",
+            help="A policer on the path, for the forecast, as `elephan measure policer` finds it: 50Mbit/s,64KiB.",
+            show_default=False,
+        ),
+    ] = None,
     no_forecast: Annotated[bool, typer.Option("--no-forecast", help="Simulate nothing.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one object, and nothing else.")] = False,
 ) -> None:
@@ -52,18 +64,12 @@ def diagnose(
     from elephan.diagnose.text import as_json, lines
     from elephan.signals import termination_requested
 
-    rate_bps = None
-    if line_rate is not None:
-        try:
-            rate_bps = native.parse_rate(line_rate)
-        except ValueError as error:
-            raise InputError(f"--line-rate {line_rate}: {error}") from None
-        if rate_bps <= 0:
-            raise InputError(f"--line-rate {line_rate}: more than nothing")
+    rate_bps = None if line_rate is None else _quantity("--line-rate", line_rate, line_rate, native.parse_rate)
+    known = None if policer is None else _policer(policer)
     with termination_requested() as wait_for_termination:
         watched = watch(Selection(port, pid, peer), seconds, wait_for_termination)
     forecasts = [
-        None if no_forecast or place >= FORECASTS else forecast(flow, rate_bps, say)
+        None if no_forecast or place >= FORECASTS else forecast(flow, rate_bps, known, say)
         for place, flow in enumerate(watched.flows)
     ]
     if json_:
@@ -71,3 +77,22 @@ def diagnose(
         return
     for line in lines(watched, forecasts):
         emit(line)
+
+
+def _policer(text: str) -> Policer:
+    from elephan.core import native
+    from elephan.diagnose.forecast import Policer
+
+    rate, comma, burst = text.partition(",")
+    rate_bps = _quantity("--policer", text, rate, native.parse_rate)
+    return Policer(rate_bps, _quantity("--policer", text, burst.strip(), native.parse_size) if comma else None)
+
+
+def _quantity(option: str, text: str, part: str, parse: Callable[[str], int]) -> int:
+    try:
+        found = parse(part)
+    except ValueError as error:
+        raise InputError(f"{option} {text}: {error}") from None
+    if found <= 0:
+        raise InputError(f"{option} {text}: more than nothing")
+    return found

@@ -18,6 +18,7 @@ from elephan.hosts.agent import Agent, connected, ending
 from elephan.hosts.facts import look
 from elephan.kernel import namespaces
 from elephan.kernel.control import object_of, values_of
+from elephan.kernel.names import algorithm_of
 from elephan.kernel.run_controls import in_kernel
 
 HELD_S = 20.0
@@ -74,12 +75,14 @@ def names_at(sender: Side) -> set[str]:
 
 
 def default_at(sender: Side) -> str | None:
-    """Return the default control of the sender's kernel; None if it does not tell. Raises `RunError`."""
+    """Return the default control of the sender's kernel, by the name of its algorithm; None if it does not tell. Raises
+    `RunError`.
+    """
     if sender.agent is not None:
         told = sender.agent.ask("check")["congestion_controls"].get("default")
-        return None if told is None else str(told)
+        return None if told is None else algorithm_of(str(told))
     try:
-        return namespaces.current() or None
+        return algorithm_of(namespaces.current()) or None
     except OSError:
         return None
 

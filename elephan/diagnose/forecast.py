@@ -10,7 +10,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,13 @@ RTTS, SECONDS = 60, 20.0
 HEADER_BYTES = 40
 """IP and TCP, without options."""
 BEHIND_POLICER = 4
-"""Rate of the link behind a policer, in times of the policer's."""
+"""Rate of the link behind a policer, in times of the policer's, where the line's is not given."""
+DISAGREES = 1 / 3
+"""Difference of the flow's goodput and the one simulated with its own settings, of the former, from which on the model
+is not the path's."""
+BURST = 1.5
+"""Losses at a time, mean, from which on a policer may be their cause, too: independent ones come alone."""
+MEASURE = "`elephan measure policer` measures it: give its rate and burst, --policer 50Mbit/s,64KiB"
 RATE_BASED = ("bbr",)
 """Congestion controls whose goodput through a policer is its rate: they do not slow down for its drops."""
 KNOWN = ("reno", "cubic", "bbr")
@@ -41,6 +47,15 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Policer:
+    """A token bucket on the path."""
+
+    rate_bps: int
+    burst_bytes: int | None = None
+    """None: not known."""
+
+
+@dataclass(frozen=True)
 class Forecast:
     """Outcomes of other settings."""
 
@@ -51,38 +66,40 @@ class Forecast:
     as_it_is: Outcome | None = None
     """The flow itself, simulated: how far the model holds."""
     is_own_rate: bool = False
-    """The path's rate is the flow's own goodput: simulated as it is it has that by construction, which checks nothing.
-    """
+    """The path's rate is the flow's own goodput: simulated as it is it has that by construction."""
+    policer: Policer | None = None
+    """Of the simulated path."""
     outcomes: list[Outcome] = field(default_factory=list)
     none_because: str | None = None
 
 
 def forecast(
-    flow: Mapping[str, Any], line_rate_bps: int | None = None, say: Callable[[str], None] | None = None
+    flow: Mapping[str, Any],
+    line_rate_bps: int | None = None,
+    policer: Policer | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Forecast:
-    """Return the forecast for a flow of `Watched`. `line_rate_bps` is the path's, None: the interface's.
+    """Return the forecast for a flow of `Watched`. `line_rate_bps` is the path's, None: the interface's; `policer` is
+    one that the path is known to have.
 
     `say` is told before something is simulated, which takes seconds.
     """
+    if (why := _refusal(flow, policer)) is not None:
+        return Forecast(none_because=why)
     counters, limit = flow["counters"], flow["limit"]
-    if counters is None or limit is None:
-        return Forecast(none_because="it needs the sender's counters and its limit")
-    if limit == "application":
-        return Forecast(none_because="the application sends all it has: no setting of TCP changes that")
-    if limit == "receiving_application":
-        return Forecast(none_because="the far application reads no faster: no setting of TCP changes that")
-    if counters["min_rtt_us"] <= 0 or counters["mss_bytes"] <= 0:
-        return Forecast(none_because="its round-trip time is not known yet")
     assumed = None
     # The goodput of a flow that fills a queue, or does not slow down for a policer's drops, is the bottleneck's rate.
-    is_own_rate = limit == "queue" or (limit == "policer" and flow["congestion_control"] in RATE_BASED)
-    if limit == "policer" and not is_own_rate and line_rate_bps is None:
-        return Forecast(
-            none_because="its drops keep it below the policer's rate, which cannot be measured here: give that rate, "
-            "--line-rate 200Mbit/s (`elephan measure policer` finds it)"
-        )
-    if is_own_rate:
-        line_rate_bps = int(flow["goodput_bps"] * _packet_bytes(counters) / counters["mss_bytes"])
+    is_own_rate = limit == "queue" or (limit == "policer" and policer is None)
+    own_rate_bps = int(flow["goodput_bps"] * _packet_bytes(counters) / counters["mss_bytes"])
+    if limit == "policer" and policer is None:
+        policer = Policer(own_rate_bps)
+    if policer is not None and flow["goodput_bps"] > policer.rate_bps:
+        return Forecast(none_because=f"it is faster than the policer's {rate(policer.rate_bps)}: another --policer")
+    if limit == "queue":
+        line_rate_bps = own_rate_bps
+    elif policer is not None:
+        # What is behind a policer is faster.
+        line_rate_bps = max(line_rate_bps or BEHIND_POLICER * policer.rate_bps, policer.rate_bps)
     elif line_rate_bps is not None:
         assumed = "--line-rate"
     else:
@@ -94,10 +111,45 @@ def forecast(
         return Forecast(none_because=f"it is faster than the path's rate of {rate(line_rate_bps)}: another --line-rate")
     if say is not None:
         say(f"simulating {flow['local']} to {flow['remote']} with other settings (--no-forecast leaves it out)")
-    model = _Model(flow, line_rate_bps)
+    model = _Model(flow, line_rate_bps, policer)
     as_it_is = model.run("as it is", **model.own())
-    outcomes = [model.run(change, **settings) for change, settings in model.variants()]
-    return Forecast(line_rate_bps, assumed, as_it_is, is_own_rate, outcomes)
+    found = Forecast(line_rate_bps, assumed, as_it_is, is_own_rate, model.policer)
+    if abs(as_it_is.goodput_bps - flow["goodput_bps"]) > DISAGREES * flow["goodput_bps"]:
+        return replace(found, none_because=_disagreement(flow, as_it_is))
+    return replace(found, outcomes=[model.run(change, **settings) for change, settings in model.variants()])
+
+
+def _refusal(flow: Mapping[str, Any], policer: Policer | None) -> str | None:
+    """Return why a flow's counters make no model of its path, in words; None: they make one."""
+    counters, limit = flow["counters"], flow["limit"]
+    if counters is None:
+        return "it needs the sender's counters: watch it there"
+    if limit is None:
+        return "what limits it is not known"
+    if limit == "application":
+        return "the application sends all it has: no setting of TCP changes that"
+    if limit == "receiving_application":
+        return "the far application reads no faster: no setting of TCP changes that"
+    if counters["min_rtt_us"] <= 0 or counters["mss_bytes"] <= 0:
+        return "its round-trip time is not known yet"
+    if policer is not None:
+        return None
+    if limit == "policer" and flow["congestion_control"] not in RATE_BASED:
+        return f"its drops keep it below the policer's rate, which its counters do not show; {MEASURE}"
+    if limit == "loss" and counters["loss_episodes"] == 0:
+        return "it lost nothing while it was watched, so the rate of loss is not known: watch longer (--seconds)"
+    if limit == "loss" and counters["losses_per_episode"] >= BURST:
+        return (
+            f"{counters['losses_per_episode']:.1f} losses at a time are what a policer makes, too, and it would bound "
+            f"the rate; {MEASURE}"
+        )
+    return None
+
+
+def _disagreement(flow: Mapping[str, Any], as_it_is: Outcome) -> str:
+    text = f"simulated as it is it has {rate(as_it_is.goodput_bps)}, and really {rate(flow['goodput_bps'])}"
+    advice = "watch longer (--seconds), or give what is known of the path (--line-rate, --policer)"
+    return f"{text}: the model is not this path, so other settings are not simulated; {advice}"
 
 
 def _packet_bytes(counters: Mapping[str, Any]) -> int:
@@ -107,9 +159,10 @@ def _packet_bytes(counters: Mapping[str, Any]) -> int:
 class _Model:
     """A path and a flow in the words of a scenario."""
 
-    def __init__(self, flow: Mapping[str, Any], line_rate_bps: int) -> None:
+    def __init__(self, flow: Mapping[str, Any], line_rate_bps: int, policer: Policer | None) -> None:
         self.flow, self.line_rate_bps = flow, line_rate_bps
         self.counters: Mapping[str, Any] = flow["counters"]
+        self.policer = policer
         self.limit: str = flow["limit"]
         self.rtt_s = self.counters["min_rtt_us"] / 1e6
         self.control = flow["congestion_control"] if flow["congestion_control"] in KNOWN else "cubic"
@@ -153,21 +206,20 @@ class _Model:
         from elephan.api import run
 
         packet = _packet_bytes(self.counters)
-        most_s = PACKETS_MOST * packet * 8 / self.line_rate_bps
+        bound_bps = self.line_rate_bps if self.policer is None else self.policer.rate_bps
+        most_s = PACKETS_MOST * packet * 8 / bound_bps
         seconds = max(min(max(SECONDS, RTTS * self.rtt_s), most_s), 0.5)
-        # A policer drops and has no queue: what is behind it is faster.
-        bandwidth_bps = self.line_rate_bps * (BEHIND_POLICER if self.limit == "policer" else 1)
         path = [
-            f'bandwidth = "{bandwidth_bps}bit/s"',
+            f'bandwidth = "{self.line_rate_bps}bit/s"',
             f'rtt = "{int(self.rtt_s * 1e9)}ns"',
             f'mtu = "{packet}B"',
             f'queue = "{self._queue_bytes()}B"',
         ]
-        if self.limit == "loss":
+        if self.limit == "loss" and self.policer is None:
             path.append(f"loss = {min(self.counters['retransmitted'], 0.5):.12f}")
-        if self.limit == "policer":
-            burst = max(int(self.counters["in_flight_bytes"]), 4 * packet)
-            path.append(f'policer = {{ rate = "{self.line_rate_bps}bit/s", burst = "{burst}B" }}')
+        if self.policer is not None:
+            burst = self.policer.burst_bytes or max(int(self.counters["in_flight_bytes"]), 4 * packet)
+            path.append(f'policer = {{ rate = "{self.policer.rate_bps}bit/s", burst = "{burst}B" }}')
         flow = [f'congestion_control = "{control or self.control}"', f"connections = {connections}"]
         if window_bytes is not None:
             flow.append(f'window = "{window_bytes}B"')

@@ -57,16 +57,26 @@ def _forecast(forecast: Forecast) -> str:
         rtt = f", round trips of {duration(outcome.rtt_s)}" if outcome.rtt_s else ""
         parts.append(f"{outcome.change}: {rate(outcome.goodput_bps)}{rtt}")
     own = forecast.as_it_is
-    rtt = f", round trips of {duration(own.rtt_s)}" if own.rtt_s else ""
-    origin = f", {forecast.assumed}" if forecast.assumed else ", as measured"
     if forecast.is_own_rate:
-        path = rate(forecast.line_rate_bps)
-        own_rate = "the flow's own goodput with headers: simulated as it is it agrees, which checks nothing"
-        parts.append(f"for a path of {path}, {own_rate}")
+        # Simulated as it is it has that rate by construction, which is no check: not printed as one.
+        parts.append(f"for a {_path(forecast)} at the flow's own rate, an assumption that nothing here checks")
     else:
-        path = f"path of {rate(forecast.line_rate_bps)}{origin}"
-        parts.append(f"simulated as it is: {rate(own.goodput_bps)}{rtt} ({path})")
+        rtt = f", round trips of {duration(own.rtt_s)}" if own.rtt_s else ""
+        parts.append(f"simulated as it is: {rate(own.goodput_bps)}{rtt} ({_path(forecast)})")
     return "; ".join(parts)
+
+
+def _path(forecast: Forecast) -> str:
+    """Return the simulated path in words, with the origin of its rate."""
+    if (policer := forecast.policer) is not None:
+        if forecast.is_own_rate:
+            return f"policer of {rate(policer.rate_bps)}"
+        burst = "a burst that is assumed" if policer.burst_bytes is None else f"burst {size(policer.burst_bytes)}"
+        return f"policer of {rate(policer.rate_bps)}, {burst}, on a path of {rate(forecast.line_rate_bps)}"
+    if forecast.is_own_rate:
+        return f"path of {rate(forecast.line_rate_bps)}"
+    origin = f", {forecast.assumed}" if forecast.assumed else ", as measured"
+    return f"path of {rate(forecast.line_rate_bps)}{origin}"
 
 
 def as_json(watched: Watched, forecasts: Sequence[Forecast | None]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
+from elephan.kernel.names import algorithm_of
 
 INTERVAL_NS = 20_000_000
 """Between two samples; longer where a sample takes the processor more than a twentieth of it."""
@@ -85,7 +86,10 @@ def watch(
     seen = json.loads(text)
     if not seen["flows"]:
         raise InputError(_nobody(selection))
-    flows = json.loads(native.diagnose_flows(text))
+    for flow in seen["flows"]:
+        # A run's own name of a control (elephan_k85d700) says nothing, neither to the rules nor to people.
+        flow["congestion_control"] = algorithm_of(flow["congestion_control"])
+    flows = json.loads(native.diagnose_flows(json.dumps({"flows": seen["flows"]})))
     # Of a connection within this machine both ends are seen, and the sender's is told.
     told = {end for flow in flows for end in ((flow["local"], flow["remote"]), (flow["remote"], flow["local"]))}
     return Watched(

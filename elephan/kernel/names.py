@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from elephan.congestion_control import congestion_controls
 from elephan.errors import InputError
-from elephan.kernel.maps import MARK, Loaded
+from elephan.kernel.maps import MARK, Loaded, loaded
 
 LONGEST = 15
 """Characters of a congestion control's name (TCP_CA_NAME_MAX less its end)."""
@@ -42,6 +43,20 @@ def kernel_name(name: str) -> str:
         number, digit = divmod(number, len(DIGITS))
         tail += DIGITS[digit]
     return MARK + bare[:BEGINNING] + tail
+
+
+def algorithm_of(name: str) -> str:
+    """Return the congestion control behind a name of the kernel, as people know it: "cubic" for what a run or an
+    emulated path has registered as elephan_k85d700. The name itself where it is the kernel's own, or where this user
+    may not look.
+    """
+    if not name.startswith(MARK):
+        return name
+    with suppress(InputError):
+        for one in loaded():
+            if one.name == name and one.label:
+                return one.label.partition("=")[0]
+    return next((cc.name for cc in congestion_controls() if kernel_name(cc.name) == name), name)
 
 
 def named(name: str, among: Iterable[Loaded]) -> Loaded | None:

@@ -49,6 +49,18 @@ def test_the_limit_is_named(field: Field, folder: Path, limit: str) -> None:
     assert found["limit"] == limit, found["because"]
 
 
+def test_no_forecast_exceeds_a_policer(field: Field, folder: Path) -> None:
+    """The line of 100 Mbit/s is not what a flow behind a policer of 10 Mbit/s could have."""
+    settings, iperf3 = CASES["policer"]
+    field.set(*settings)
+    unknown = diagnosed(field, iperf3, folder, "--line-rate", "100Mbit/s")
+    assert unknown["forecast"]["outcomes"] == [], unknown["because"]
+    assert "elephan measure policer" in unknown["forecast"]["none_because"]
+    known = diagnosed(field, iperf3, folder, "--line-rate", "100Mbit/s", "--policer", "10Mbit/s,60kB")["forecast"]
+    assert known["as_it_is"]["goodput_bps"] < 10e6 and known["policer"] == {"rate_bps": 10**7, "burst_bytes": 60_000}
+    assert all(outcome["goodput_bps"] < 10e6 for outcome in known["outcomes"]), known
+
+
 def test_no_connection_is_exit_code_2(field: Field) -> None:
     done = field.elephan("diagnose", "--port", "9", "--seconds", "1")
     assert done.returncode == 2 and "no TCP connection" in done.stderr and done.stderr.count("\n") == 1
