@@ -28,6 +28,7 @@ Band = tuple[float, float, float]
 """Low, middle, high: 90 % of what is to be expected lies between low and high."""
 
 BUDGET_S = 30.0
+"""Time that an advice takes at most, by the clock, s."""
 ROUNDS = (0.3, 0.5, 0.65, 0.85)
 """Parts of the time after which the first round, the search for what keeps the limit, the last round and the whole
 copies end on a slow machine: what was simulated until then counts. The forecast of the proposed copy has the rest."""
@@ -60,7 +61,7 @@ class Advice:
     goodput_bps: Band
     """Of the whole copy."""
     harm: dict[str, Band]
-    """Share of goodput that an ordinary flow loses, by its control: "reno", "cubic"."""
+    """Share of goodput that an ordinary flow loses, by its control: "reno", "cubic". Empty: not simulated in time."""
     limit: float
     """Largest harm that the operator takes, of the reference flow that it binds most."""
     limit_text: str
@@ -111,16 +112,18 @@ def advise(
     controls: Sequence[str] = CONTROLS,
     seed: int = 1,
     workers: int | None = None,
-    budget_s: float = BUDGET_S,
+    budget_s: float | None = None,
     plan: Plan | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> Advice:
     """Return the candidate with the most goodput of those within the limit, simulated on paths drawn from the facts.
 
-    The budget bounds the packets to simulate, by the simulator's usual speed; the answer is the same on every machine
-    unless the time itself runs out, which `simulated` tells.
+    The budget (None: `BUDGET_S`) bounds the packets to simulate, by the simulator's usual speed, and the time by the
+    clock: a run that is under way then is stopped. The answer is the same on every machine unless the time itself runs
+    out, which `simulated` tells.
     """
     began = time.monotonic()
+    budget_s = BUDGET_S if budget_s is None else budget_s
     tell = on_progress or (lambda text: None)
     workers = workers or len(os.sched_getaffinity(0))
     plan = plan or plan_of(facts, bytes_to_copy, budget_s * workers)
@@ -146,21 +149,24 @@ def advise(
         packets = max(MIN_LONG_PACKETS, round(LONG_PART * budget_s * CORES * LONG_RUN_PACKETS_PER_S / LONG_RUNS))
         copy = workload_of(FileSet(1, bytes_to_copy, ((bytes_to_copy, 1),)))
         race.deadline = began + ROUNDS[3] * budget_s
+        tell("whole copies of the best of them")
         race.settle([*finalists, usual, *ranked[:1], ordinary(1)], copy, packets)
     chosen, keeps = _chosen(race, ranked, usual, limit)
-    race.deadline = None
     race.alone([chosen], range(plan.first_draws))
     race.beside([chosen, None], range(plan.harm_draws))
-    limits = limit.of(harm_of(list(race.nobody.beside.values()), list(race.of(usual).beside.values())))
+    draws = race.weighed_on(usual, usual)
+    limits = limit.of(harm_of(*([of.beside[draw] for draw in draws] for of in (race.nobody, race.of(usual)))))
+    tell(f"the whole copy with {text_of(chosen)}")
     told = forecast(
         facts, chosen, FileSet.of_sizes([bytes_to_copy]), seed=seed, budget_s=FORECAST_PART * budget_s * CORES,
-        workers=workers,
+        workers=workers, deadline_s=began + budget_s,
     )  # fmt: skip
     race.of(chosen).long_run_bps = told.goodput_bps
     table = [_row(race, one, usual, limit) for one in sorted(race.runs, key=lambda one: -race.of(one).goodput())]
     seconds = (told.seconds_low, told.seconds, told.seconds_high)
     goodput = (told.goodput_bps * seconds[1] / seconds[2], told.goodput_bps, told.goodput_bps * seconds[1] / seconds[0])
-    harms = {name: _harm_band(race, chosen, place) for place, name in enumerate(REFERENCES)}
+    is_weighed = bool(set(race.of(chosen).beside) & set(race.nobody.beside))
+    harms = {name: _harm_band(race, chosen, place) for place, name in enumerate(REFERENCES) if is_weighed}
     advice = Advice(
         candidate=chosen,
         goodput_bps=goodput,
@@ -184,7 +190,7 @@ def advise(
             "is_complete": not told.is_extrapolated,
             "paths": plan.draws,
             "seconds": time.monotonic() - began,
-            "is_late": race.is_late,
+            "is_late": race.is_late or told.is_late,
         },
     )
     advice.reasons.extend(
@@ -208,7 +214,7 @@ def _finalists(
         batch = ranked[begin : begin + plan.batch]
         race.beside(batch, range(plan.harm_draws))
         for one in batch:
-            if race.of(one).beside and race.excess(one, usual, limit)[0] <= SLACK:
+            if race.weighed_on(one, usual) and race.excess(one, usual, limit)[0] <= SLACK:
                 found.append(one)
         if len(found) >= plan.finalists:
             break
@@ -223,7 +229,8 @@ def _chosen(
     def excess(one: Candidate) -> float:
         return _excess(race, one, usual, limit)
 
-    keeping = [one for one in ranked if race.of(one).beside and excess(one) <= TOLERANCE]
+    known = [one for one in ranked if race.weighed_on(one, usual)]
+    keeping = [one for one in known if excess(one) <= TOLERANCE]
     if keeping:
         most = max(race.of(one).goodput() for one in keeping)
         path = race.paths[0]
@@ -233,7 +240,6 @@ def _chosen(
     if limit.share is None and usual in ranked:
         # The harm of ordinary flows is the limit itself.
         return usual, True
-    known = [one for one in ranked if race.of(one).beside]
     if not known:
         return ranked[0], False
     best = min(known, key=excess)
@@ -248,7 +254,7 @@ def _excess(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> float
 
 def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str, Any]:
     runs = race.of(one)
-    draws = sorted(set(runs.beside) & set(race.nobody.beside))
+    draws = race.weighed_on(one, usual)
     harms = harm_of([race.nobody.beside[draw] for draw in draws], [runs.beside[draw] for draw in draws])
     known = bool(draws)
     return {
@@ -272,7 +278,7 @@ def _harm_band(race: Race, chosen: Candidate, place: int) -> Band:
     of = race.of(chosen).beside
     draws = sorted(set(of) & set(race.nobody.beside))
     without = [race.nobody.beside[draw] for draw in draws]
-    total = harm_of(without, [of[draw] for draw in draws])[place] if draws else 0.0
+    total = harm_of(without, [of[draw] for draw in draws])[place]
     each = [1 - of[draw][place] / race.nobody.beside[draw][place] for draw in draws if race.nobody.beside[draw][place]]
     half = _half(each) if len(each) > 1 else 0.5
     middle = min(1.0, max(0.0, total))

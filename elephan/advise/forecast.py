@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +19,13 @@ from elephan.advise.candidate import Candidate
 from elephan.advise.draws import drawn, middle
 from elephan.advise.facts import PathFacts
 from elephan.advise.long_run import LEAST_RTTS, LongRun, long_run
+from elephan.advise.simulation import Path as SimulatedPath
+from elephan.core import native
 from elephan.errors import InputError
 from elephan.run_spec.types import CopyWorkloadSpec
 from elephan.scenario.copy import ALL_CHANGED, FILES_MAX, Copy, copy_spec
 from elephan.scenario.quantity import parse_size
-from elephan.units import count, duration, duration_range, is_useless, rate, size
+from elephan.units import USELESS, count, duration, duration_range, is_useless, rate, size
 
 PACKETS_PER_S = 8_000_000
 """Packets of a copy that a core simulates in a second; `PACKETS_MIN` of them whatever the budget."""
@@ -33,6 +36,12 @@ DRAWS_SURE = 3
 """The same where the facts leave nothing open: each is simulated for longer."""
 PACKETS_MAX = 2**24
 """Packets of `LEAST_RTTS` that are simulated at most."""
+FIRST_PART = 16
+"""A first pass has so small a part of the packets: it says how long all of them take on this machine."""
+FIRST_S = 1.0
+"""Time that the first pass has even after the deadline, s."""
+SAFETY = 0.8
+"""Part of the time left for which further packets are planned."""
 BOUNDS = "what the line lets through and the control's response to as many losses as were seen"
 """Meaning of a band where the simulated part is too short."""
 STEPS_PER_OCTAVE = 4
@@ -176,6 +185,8 @@ class Forecast:
     """Most data of one simulated run."""
     refused: str | None = None
     """Reason why the simulated part is no sample of the rest: low and high are bounds then."""
+    is_late: bool = False
+    """The time ended before as much was simulated as was planned."""
     explanation: list[str] = field(default_factory=list)
     """In words, one sentence each: what bounds it, what was simulated, what was assumed."""
 
@@ -198,11 +209,13 @@ def forecast(
     seed: int = 1,
     budget_s: float = 5.0,
     workers: int | None = None,
+    deadline_s: float | None = None,
 ) -> Forecast:
     """Return the forecast of copying `file_set` over `path` with the settings of `candidate`.
 
     `rate_bps`: most data that the streams send together. `budget_s`: processor time to spend, s, roughly. The same
-    arguments give the same forecast. Raises InputError: a value is wrong.
+    arguments give the same forecast, unless `deadline_s` of time.monotonic ends it, and `is_late` says so. Raises
+    InputError: a value is wrong.
     """
     if not (path.rate_bps > 0 and path.rtt_s > 0):
         raise InputError(f"the path has {path.rate_bps:g} bit/s and {path.rtt_s:g} s: both above zero")
@@ -221,20 +234,53 @@ def forecast(
     least = min(PACKETS_MAX, LEAST_RTTS * paths[0].bound_bps * path.rtt_s / 8 / path.mtu_bytes)
     packets = max(PACKETS_MIN, round(fair), round(min(least, 2 * fair)))
 
-    def one(place: int) -> LongRun:
-        return long_run(paths[place], candidate, copy, packets, seed + place)
+    def run(packets: int, until_s: float | None) -> list[LongRun]:
+        def one(place: int) -> LongRun | None:
+            try:
+                return long_run(paths[place], candidate, copy, packets, seed + place, until_s)
+            except native.Stopped:
+                return None
 
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        runs = list(pool.map(one, range(count_of)))
+        with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+            return [found for found in pool.map(one, range(count_of)) if found is not None]
+
+    runs, is_late = (run(packets, None), False) if deadline_s is None else _in_time(run, packets, count_of, deadline_s)
+    if not runs:
+        return _not_simulated(paths[0], file_set, limit_bps)
     low_s, middle_s, high_s = _band(runs)
     simulated = max(run.simulated_bytes for run in runs)
     is_extrapolated = not all(run.is_complete for run in runs)
     refused = [run.refused for run in runs if run.refused is not None]
     goodput_bps = file_set.bytes * 8 / middle_s if middle_s > 0 else 0.0
-    why = refused[0] if 2 * len(refused) > count_of else None
-    found = Forecast(low_s, middle_s, high_s, goodput_bps, is_extrapolated, simulated, why)
+    why = refused[0] if 2 * len(refused) > len(runs) else None
+    found = Forecast(low_s, middle_s, high_s, goodput_bps, is_extrapolated, simulated, why, is_late)
     found.explanation.extend(_explained(path, candidate, file_set, found, limits, limit_bps))
     return found
+
+
+def _in_time(
+    run: Callable[[int, float | None], list[LongRun]], packets: int, count_of: int, deadline_s: float
+) -> tuple[list[LongRun], bool]:
+    """Return the runs of as many packets as the time allows, and whether those are less than `packets`."""
+    few = min(packets, max(PACKETS_MIN, packets // FIRST_PART))
+    began_s = time.monotonic()
+    first = run(few, max(deadline_s, began_s + FIRST_S))
+    took_s = time.monotonic() - began_s
+    if few == packets or all(one.is_complete for one in first) or len(first) < count_of:
+        return first, len(first) < count_of
+    fit = min(packets, int(SAFETY * (deadline_s - time.monotonic()) * few / max(took_s, 1e-9)))
+    if fit < 2 * few:
+        return first, True
+    found = run(fit, deadline_s)
+    return (found, fit < packets) if len(found) == count_of else (first, True)
+
+
+def _not_simulated(path: SimulatedPath, file_set: FileSet, limit_bps: int | None) -> Forecast:
+    """Return what is known without a simulation: no copy is faster than what the path lets through."""
+    goodput_bps = min(path.bound_bps * path.payload_share, limit_bps or math.inf)
+    seconds = file_set.bytes * file_set.changed * 8 / goodput_bps
+    why = "this machine simulated nothing in the time"
+    return Forecast(seconds, seconds, USELESS * max(seconds, 1.0), goodput_bps, True, 0, why, is_late=True)
 
 
 def _draws_for(facts: PathFacts) -> int:

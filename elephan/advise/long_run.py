@@ -6,13 +6,11 @@ with its 95 % interval, or the reason why there is none, with bounds (crates/exp
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import cast
 
-from elephan import control_process
 from elephan.advise.candidate import Candidate
-from elephan.advise.simulation import Horizon, spec_of
+from elephan.advise.simulation import Horizon, simulated, spec_of
 from elephan.advise.simulation import Path as SimulatedPath
 from elephan.errors import InputError
 from elephan.run_spec.types import CopyWorkloadSpec, RunSpec
@@ -51,14 +49,23 @@ class LongRun:
     """Reason why the part is no sample of the rest: the rates are bounds then."""
 
 
-def long_run(path: SimulatedPath, candidate: Candidate, copy: CopyWorkloadSpec, packets: int, seed: int) -> LongRun:
-    """Simulate a copy on one path, at most about `packets` of it. Raises `InputError`."""
+def long_run(
+    path: SimulatedPath,
+    candidate: Candidate,
+    copy: CopyWorkloadSpec,
+    packets: int,
+    seed: int,
+    deadline_s: float | None = None,
+) -> LongRun:
+    """Simulate a copy on one path, at most about `packets` of it. Raises `InputError`, and `native.Stopped` when
+    `deadline_s` of time.monotonic has passed.
+    """
     shortest_s = LEAST_RTTS * path.rtt_s
     until_s = max(BOTTLENECK_SHARE * packets * path.mtu_bytes * 8 / path.bound_bps, shortest_s)
     while True:
         spec = studied(path, candidate, copy, packets, until_s, seed)
         try:
-            result = control_process.simulate(json.dumps(spec))
+            result = simulated(spec, deadline_s)
         except ValueError as error:
             raise InputError(f"the copy cannot be simulated: {error}") from None
         mine = result.flows[: candidate.streams]

@@ -12,6 +12,7 @@ from elephan.advise.candidate import Candidate
 from elephan.advise.harm import Limit, excess_of
 from elephan.advise.long_run import long_run
 from elephan.advise.simulation import Horizon, Outcome, Path, simulate
+from elephan.core import native
 from elephan.run_spec.types import CopyWorkloadSpec
 from elephan.scenario.copy import mean_sent_bytes
 
@@ -42,7 +43,7 @@ class Race:
         self.paths, self.horizon, self.seed = paths, horizon, seed
         self.workers = workers
         self.deadline: float | None = None
-        """Of time.monotonic: no further run begins after it."""
+        """Of time.monotonic: no run begins after it, and those under way are stopped."""
         self.nobody = Runs()
         self.runs: dict[Candidate, Runs] = {}
         self.is_late = False
@@ -63,7 +64,10 @@ class Race:
         def settled(one: Candidate) -> float | None:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 return None
-            _, seconds, _ = long_run(self.paths[0], one, copy, packets, self.seed).seconds
+            try:
+                _, seconds, _ = long_run(self.paths[0], one, copy, packets, self.seed, self.deadline).seconds
+            except native.Stopped:
+                return None
             return mean_sent_bytes(copy) * 8 / seconds
 
         with ThreadPoolExecutor(self.workers) as pool:
@@ -75,9 +79,13 @@ class Race:
     def excess(self, candidate: Candidate, ordinary: Candidate, limit: Limit) -> tuple[float, float]:
         """Return a candidate's harm beyond the limit and its standard error, on the paths on which all were run."""
         of, usual = self.runs[candidate].beside, self.runs[ordinary].beside
-        draws = sorted(set(of) & set(usual) & set(self.nobody.beside))
+        draws = self.weighed_on(candidate, ordinary)
         without = [self.nobody.beside[draw] for draw in draws]
         return excess_of(limit, without, [usual[draw] for draw in draws], [of[draw] for draw in draws])
+
+    def weighed_on(self, candidate: Candidate, ordinary: Candidate) -> list[int]:
+        """Return the paths on which a candidate's harm can be compared: on others a run is missing."""
+        return sorted(set(self.of(candidate).beside) & set(self.of(ordinary).beside) & set(self.nobody.beside))
 
     def of(self, candidate: Candidate | None) -> Runs:
         """Return a candidate's runs."""
@@ -108,7 +116,13 @@ class Race:
         if self.deadline is not None and time.monotonic() > self.deadline:
             return None
         seed = self.seed + 1000 * draw
-        return simulate(self.paths[draw], candidate, self.horizon, seed, with_references=with_references)
+        path, deadline_s = self.paths[draw], self.deadline
+        try:
+            return simulate(
+                path, candidate, self.horizon, seed, with_references=with_references, deadline_s=deadline_s
+            )
+        except native.Stopped:
+            return None
 
 
 Progress = Callable[[str], None]

@@ -80,7 +80,8 @@ def reasons_of(
             f"{pluralize(unsure[0]['runs'], 'run')} to be sure that it keeps the limit."
         )
     lost = ", ".join(f"a {name} flow loses {share(max(0.0, value))}" for name, value in harm.items())
-    reasons.append(f"Beside the proposed copy {lost} of its goodput.")
+    if lost:
+        reasons.append(f"Beside the proposed copy {lost} of its goodput.")
     if chosen.pacing_bps is not None:
         reasons.append(_why_paced(facts, chosen.pacing_bps))
     if not keeps_limit:

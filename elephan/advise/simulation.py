@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from elephan import control_process
 from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
 from elephan.run_spec.defaults import FORMAT, TRANSPORT
 from elephan.run_spec.route import PACKET_OVERHEAD_BYTES
 from elephan.run_spec.types import BackgroundSpec, FlowSpec, LinkSpec, LossSpec, RunSpec, TransportSpec, WorkloadSpec
+
+if TYPE_CHECKING:
+    from elephan._native import RunResult
 
 REFERENCES = ("reno", "cubic")
 """Controls of the flows whose loss of goodput is the harm."""
@@ -87,12 +91,29 @@ def packets_of(path: Path, horizon: Horizon) -> float:
     return (horizon.before_s + horizon.copy_s) * path.rate_bps / 8 / path.mtu_bytes
 
 
+def simulated(spec: RunSpec, deadline_s: float | None) -> RunResult:
+    """Return the result of a run. Raises `native.Stopped` when `deadline_s` of time.monotonic has passed, also within
+    it: how long a run takes depends on the machine and its load.
+    """
+    if deadline_s is None:
+        return control_process.simulate(json.dumps(spec))
+    return control_process.simulate(json.dumps(spec), lambda now, end: time.monotonic() > deadline_s)
+
+
 def simulate(
-    path: Path, candidate: Candidate | None, horizon: Horizon, seed: int, *, with_references: bool
+    path: Path,
+    candidate: Candidate | None,
+    horizon: Horizon,
+    seed: int,
+    *,
+    with_references: bool,
+    deadline_s: float | None = None,
 ) -> Outcome:
-    """Run a candidate (None: nobody copies) beside the path's competitors and, if asked, the reference flows."""
+    """Run a candidate (None: nobody copies) beside the path's competitors and, if asked, the reference flows. Raises
+    `native.Stopped` as `simulated` does.
+    """
     spec = spec_of(path, candidate, horizon, seed, with_references=with_references)
-    found = control_process.simulate(json.dumps(spec)).flows
+    found = simulated(spec, deadline_s).flows
     return outcome_of(path, candidate, [float(cast(float, flow["goodput_bps"])) for flow in found])
 
 

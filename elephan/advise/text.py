@@ -11,6 +11,7 @@ from elephan.advise.forecast import BOUNDS
 from elephan.units import duration, duration_range, is_useless, pluralize, rate, share, size
 
 ROWS = 40
+NO_HARM = "not known, as the time ran out before it was simulated"
 
 
 def lines(advice: Advice, *, with_table: bool = False) -> list[str]:
@@ -27,7 +28,7 @@ def lines(advice: Advice, *, with_table: bool = False) -> list[str]:
             f"note: the simulated part is too short to tell ({advice.not_steady}): the bounds are {BOUNDS}"
         )
     harms = ", ".join(f"a {name} flow loses {_harm(band)}" for name, band in advice.harm.items())
-    found.append(f"harm: {harms}")
+    found.append(f"harm: {harms or NO_HARM}")
     found.append(f"limit: {advice.limit_text}")
     if not advice.keeps_limit:
         found.append("warning: no candidate keeps the limit")

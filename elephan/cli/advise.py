@@ -83,8 +83,8 @@ def advise(
     names = CONTROLS if controls is None else tuple(name.strip() for name in controls.split(","))
     _check_controls(names)
     facts = _facts(towards, wanted, from_)
-    say("simulating")
-    advice = advised(facts, bytes_to_copy=wanted, harm_limit=limit, controls=names, seed=seed)
+    say("simulating, 30 s at most")
+    advice = advised(facts, bytes_to_copy=wanted, harm_limit=limit, controls=names, seed=seed, on_progress=say)
     if save is not None:
         try:
             save.write_text(advice.scenario, encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -10,13 +11,14 @@ from datetime import datetime
 from typing import Any
 
 from elephan import units
-from elephan.advise.advice import Advice, advise
+from elephan.advise import advice
+from elephan.advise.advice import Advice
 from elephan.advise.candidates import CONTROLS, text_of
 from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast
 from elephan.advise.measure import measured
 from elephan.advise.steering import Steerer
-from elephan.advise.text import simulated
+from elephan.advise.text import NO_HARM, simulated
 from elephan.copy import control, receipt
 from elephan.copy.attempt import Steered
 from elephan.copy.probe import Beside, beside, reflecting, tester
@@ -79,7 +81,7 @@ class Advised:
                 f"{units.duration(round(self.age_s))} ago and is not measured again within {units.duration(FRESH_S)}"
             ]
         one, (low, middle, high) = self.advice.candidate, self.advice.goodput_bps
-        harm = ", ".join(f"{name} {units.share(band[1])}" for name, band in self.advice.harm.items())
+        harm = ", ".join(f"{name} {units.share(band[1])}" for name, band in self.advice.harm.items()) or NO_HARM
         return [
             f"advice: {text_of(one)}: {units.rate(middle)} expected "
             f"({units.rate(low)} to {units.rate(high)}); others lose: {harm}; limit: {self.advice.limit_text}",
@@ -139,9 +141,17 @@ def advised(request: CopyRequest, sides: Sides, bytes_to_copy: int, wait: Wait, 
         tell({"event": "note", "text": "measuring the path: 20 s at most, 1 % of the data at most"})
         facts = measured(test, bytes_to_copy)
     measured_at = receipt.now()
-    tell({"event": "note", "text": f"simulating candidates on a path of {units.rate(facts.rate_bps)}: 30 s at most"})
+    limit_s, began_s = advice.BUDGET_S, time.monotonic()
+    what = f"simulating candidates on a path of {units.rate(facts.rate_bps)}: {limit_s:.0f} s at most"
+    tell({"event": "note", "text": what})
+
+    def progress(text: str) -> None:
+        tell({"event": "note", "text": f"simulating, {time.monotonic() - began_s:.0f} of {limit_s:.0f} s: {text}"})
+
     controls = controls_of(request, sides) if request.congestion_control is None else (request.congestion_control,)
-    found = advise(facts, bytes_to_copy=bytes_to_copy, harm_limit=request.harm, controls=controls)
+    found = advice.advise(
+        facts, bytes_to_copy=bytes_to_copy, harm_limit=request.harm, controls=controls, on_progress=progress
+    )
     one = found.candidate
     changes: dict[str, Any] = {}
     if request.congestion_control is None:

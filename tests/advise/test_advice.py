@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 from pathlib import Path as FilePath
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,8 @@ from elephan.advise.measure import facts_of_scenario, measured
 from elephan.advise.plan import PACKETS_PER_S, Plan, plan_of
 from elephan.advise.scenario import scenario_of
 from elephan.advise.simulation import Horizon, Path, packets_of, simulate
+from elephan.cli.main import call
+from elephan.core import native
 from elephan.errors import RunError
 from evaluation.advice import cells
 
@@ -119,6 +123,34 @@ def test_a_strict_limit_gives_a_politer_candidate() -> None:
 def test_a_machine_without_time_still_gives_an_answer() -> None:
     advice = advise(FACTS, bytes_to_copy=10**10, plan=QUICK, workers=1, budget_s=0.0)
     assert advice.simulated["is_late"] and advice.goodput_bps[1] > 0
+
+
+def slow_simulate(spec: str, progress: Any = None, interval_s: float = 0.1, cores: int = 1) -> Any:
+    """Simulate as a machine does on which each run takes seconds."""
+    ends_s = time.monotonic() + 4.0
+    while time.monotonic() < ends_s:
+        if progress is not None and progress(0, 1):
+            raise native.Stopped("the progress callback asked the run to stop")
+        time.sleep(interval_s)
+    return native.simulate(spec, progress, interval_s, cores)
+
+
+@pytest.mark.parametrize("budget_s", [1.0, 10.0])
+def test_the_time_of_an_advice_is_by_the_clock(
+    budget_s: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: FilePath
+) -> None:
+    """A run that was under way went on, and the forecast's began without an end: 30 s took 3 min 20 s."""
+    file = tmp_path / "path.toml"
+    file.write_text('[run]\nduration = "5s"\n[path]\nbandwidth = "40Mbit/s"\nrtt = "40ms"\n[[flow]]\nstart = "4s"\n')
+    monkeypatch.setattr("elephan.cli.advise._facts", lambda *_: FACTS)
+    monkeypatch.setattr("elephan.advise.advice.BUDGET_S", budget_s)
+    monkeypatch.setattr("elephan.control_process.simulate", slow_simulate)
+    began_s = time.monotonic()
+    assert call(["advise", str(file), "--for", "10GB"]) == 0
+    took_s = time.monotonic() - began_s
+    out, err = capsys.readouterr()
+    assert took_s < budget_s + 3.0, out
+    assert "the time ran out before all were made" in out and "goodput: " in out and "candidates on " in err
 
 
 def test_candidates_fit_the_path() -> None:
