@@ -43,7 +43,7 @@ def diagnose(
     policer: Annotated[
         str | None,
         typer.Option(
-            metavar="RATE[,BURST]",
+            metavar="RATE,BURST",
             help="A policer on the path, for the forecast, as `elephan measure policer` finds it: 50Mbit/s,64KiB.",
             show_default=False,
         ),
@@ -84,8 +84,10 @@ def _policer(text: str) -> Policer:
     from elephan.diagnose.forecast import Policer
 
     rate, comma, burst = text.partition(",")
+    if not comma:
+        raise InputError(f"--policer {text}: a rate and a burst are needed, such as 50Mbit/s,64KiB")
     rate_bps = _quantity("--policer", text, rate, native.parse_rate)
-    return Policer(rate_bps, _quantity("--policer", text, burst.strip(), native.parse_size) if comma else None)
+    return Policer(rate_bps, _quantity("--policer", text, burst.strip(), native.parse_size))
 
 
 def _quantity(option: str, text: str, part: str, parse: Callable[[str], int]) -> int:

@@ -51,8 +51,7 @@ class Policer:
     """A token bucket on the path."""
 
     rate_bps: int
-    burst_bytes: int | None = None
-    """None: not known."""
+    burst_bytes: int
 
 
 @dataclass(frozen=True)
@@ -88,17 +87,14 @@ def forecast(
         return Forecast(none_because=why)
     counters, limit = flow["counters"], flow["limit"]
     assumed = None
-    # The goodput of a flow that fills a queue, or does not slow down for a policer's drops, is the bottleneck's rate.
-    is_own_rate = limit == "queue" or (limit == "policer" and policer is None)
-    own_rate_bps = int(flow["goodput_bps"] * _packet_bytes(counters) / counters["mss_bytes"])
-    if limit == "policer" and policer is None:
-        policer = Policer(own_rate_bps)
+    # The goodput of a flow that fills a queue is its share of the bottleneck.
+    is_own_rate = limit == "queue"
     if policer is not None and flow["goodput_bps"] > policer.rate_bps:
         return Forecast(none_because=f"it is faster than the policer's {rate(policer.rate_bps)}: another --policer")
-    if limit == "queue":
-        line_rate_bps = own_rate_bps
+    if is_own_rate:
+        line_rate_bps = int(flow["goodput_bps"] * _packet_bytes(counters) / counters["mss_bytes"])
     elif policer is not None:
-        # What is behind a policer is faster.
+        # The link behind a policer is faster than it.
         line_rate_bps = max(line_rate_bps or BEHIND_POLICER * policer.rate_bps, policer.rate_bps)
     elif line_rate_bps is not None:
         assumed = "--line-rate"
@@ -134,7 +130,10 @@ def _refusal(flow: Mapping[str, Any], policer: Policer | None) -> str | None:
         return "its round-trip time is not known yet"
     if policer is not None:
         return None
-    if limit == "policer" and flow["congestion_control"] not in RATE_BASED:
+    if limit == "policer" and flow["congestion_control"] in RATE_BASED:
+        own = rate(flow["goodput_bps"])
+        return f"it has the policer's rate, {own}, and the burst, which bounds other controls, does not show; {MEASURE}"
+    if limit == "policer":
         return f"its drops keep it below the policer's rate, which its counters do not show; {MEASURE}"
     if limit == "loss" and counters["loss_episodes"] == 0:
         return "it lost nothing while it was watched, so the rate of loss is not known: watch longer (--seconds)"
@@ -218,8 +217,8 @@ class _Model:
         if self.limit == "loss" and self.policer is None:
             path.append(f"loss = {min(self.counters['retransmitted'], 0.5):.12f}")
         if self.policer is not None:
-            burst = self.policer.burst_bytes or max(int(self.counters["in_flight_bytes"]), 4 * packet)
-            path.append(f'policer = {{ rate = "{self.policer.rate_bps}bit/s", burst = "{burst}B" }}')
+            rate_bps, burst_bytes = self.policer.rate_bps, max(self.policer.burst_bytes, 2 * packet)
+            path.append(f'policer = {{ rate = "{rate_bps}bit/s", burst = "{burst_bytes}B" }}')
         flow = [f'congestion_control = "{control or self.control}"', f"connections = {connections}"]
         if window_bytes is not None:
             flow.append(f'window = "{window_bytes}B"')

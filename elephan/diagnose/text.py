@@ -59,7 +59,8 @@ def _forecast(forecast: Forecast) -> str:
     own = forecast.as_it_is
     if forecast.is_own_rate:
         # Simulated as it is it has that rate by construction, which is no check: not printed as one.
-        parts.append(f"for a {_path(forecast)} at the flow's own rate, an assumption that nothing here checks")
+        path = f"path of {rate(forecast.line_rate_bps)}"
+        parts.append(f"{path}, the flow's own goodput with headers: nothing checks that")
     else:
         rtt = f", round trips of {duration(own.rtt_s)}" if own.rtt_s else ""
         parts.append(f"simulated as it is: {rate(own.goodput_bps)}{rtt} ({_path(forecast)})")
@@ -69,12 +70,8 @@ def _forecast(forecast: Forecast) -> str:
 def _path(forecast: Forecast) -> str:
     """Return the simulated path in words, with the origin of its rate."""
     if (policer := forecast.policer) is not None:
-        if forecast.is_own_rate:
-            return f"policer of {rate(policer.rate_bps)}"
-        burst = "a burst that is assumed" if policer.burst_bytes is None else f"burst {size(policer.burst_bytes)}"
-        return f"policer of {rate(policer.rate_bps)}, {burst}, on a path of {rate(forecast.line_rate_bps)}"
-    if forecast.is_own_rate:
-        return f"path of {rate(forecast.line_rate_bps)}"
+        bucket = f"policer of {rate(policer.rate_bps)}, burst {size(policer.burst_bytes)}"
+        return f"{bucket}, on a path of {rate(forecast.line_rate_bps)}"
     origin = f", {forecast.assumed}" if forecast.assumed else ", as measured"
     return f"path of {rate(forecast.line_rate_bps)}{origin}"
 

@@ -73,7 +73,8 @@ pub(crate) fn limit_of(counters: &Counters, congestion_control: &str) -> Result<
     }
     if c.acked_bytes == 0 && (c.timeouts > 0 || c.retransmissions_before > 0) {
         // Packets without data made the connection: those with data may be too large for the path (RFC 2923, 2.1).
-        let timeouts = format!("{} retransmission time-outs meanwhile", c.timeouts);
+        let noun = if c.timeouts == 1 { "time-out" } else { "time-outs" };
+        let timeouts = format!("{} retransmission {noun} meanwhile", c.timeouts);
         let causes = "an outage, or an MTU black hole, which elephan measure mtu tells";
         return Err(format!("nothing is acknowledged: {timeouts}; {causes}"));
     }

@@ -79,6 +79,8 @@ fn there_is_no_answer_where_the_counters_have_none() {
     assert_eq!(found.limit, None);
     assert!(found.because.contains("4 retransmission time-outs"), "{found:?}");
     assert!(found.because.contains("elephan measure mtu"), "{found:?}");
+    let once = busy(|number, sample| (sample.bytes_acked, sample.timeouts) = (1_000_000, Some(number / 30)));
+    assert!(diagnose(&once).unwrap().because.contains("1 retransmission time-out meanwhile"));
     // A long time-out may begin before the watch and end after it.
     let silent = busy(|_, sample| (sample.bytes_acked, sample.total_retrans) = (1_000_000, 6));
     assert!(diagnose(&silent).unwrap().because.contains("elephan measure mtu"));
