@@ -36,6 +36,12 @@ class PathFacts:
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Outcome of each path test that was made, by its name."""
 
+    @property
+    def is_queue_assumed(self) -> bool:
+        """Return True if path tests were made and none found the queue's depth."""
+        found = self.sources.get("queue", {"estimates": []})["estimates"]
+        return bool(self.sources) and all(estimate["quantity"] != "queue_bytes" for estimate in found)
+
     def as_dict(self) -> dict[str, Any]:
         """Return them for JSON."""
         return asdict(self)

@@ -20,8 +20,17 @@ def facts_text(facts: PathFacts) -> str:
     lost = f"loses {share(facts.loss)} of packets" if facts.loss > 0 else "lost no packet in the test"
     if facts.loss > 0 and facts.loss_burst > 1.3:
         lost += f", {facts.loss_burst:.1f} together on average"
-    words += [lost, f"has a queue of {size(facts.queue_bytes)}"]
+    words.append(lost)
+    if not facts.is_queue_assumed:
+        words.append(f"has a queue of {size(facts.queue_bytes)}")
     text = ", ".join(words[:-1]) + " and " + words[-1] + "."
+    if facts.is_queue_assumed:
+        bdp_bytes = facts.rate_bps * facts.rtt_s / 8
+        low, high = facts.ranges.get("queue_bytes", (facts.queue_bytes, facts.queue_bytes))
+        text += (
+            f" Its queue was not measured: {size(facts.queue_bytes)} are assumed ({size(low)} to {size(high)}; the "
+            f"path holds {size(bdp_bytes)}, its bandwidth-delay product)."
+        )
     if facts.policer_rate_bps:
         text += f" A policer lets {rate(facts.policer_rate_bps)} through."
     if "competing_bps" not in facts.ranges and facts.sources:

@@ -153,6 +153,22 @@ def test_the_time_of_an_advice_is_by_the_clock(
     assert "the time ran out before all were made" in out and "goodput: " in out and "candidates on " in err
 
 
+@pytest.mark.parametrize("is_measured", [False, True])
+def test_a_queue_that_was_not_measured_is_an_assumption(
+    is_measured: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estimates = [{"quantity": "queue_bytes", "value": 2.89e6, "low": 2.8e6, "high": 3e6}] if is_measured else []
+    queue = {"estimates": estimates, "refused": None if is_measured else "no time is left for it"}
+    facts = replace(FACTS, queue_bytes=2.89e6, ranges={"queue_bytes": (0.72e6, 5.78e6)}, sources={"queue": queue})
+    monkeypatch.setattr("elephan.cli.advise._facts", lambda *_: facts)
+    monkeypatch.setattr("elephan.advise.advice.BUDGET_S", 0.5)
+    assert call(["advise", "path.toml"]) == 0
+    out = capsys.readouterr().out
+    assert ("has a queue of 2.89 MB" in out) == is_measured
+    assumed = "Its queue was not measured: 2.89 MB are assumed (720 kB to 5.78 MB; the path holds 200 kB"
+    assert (assumed in out) != is_measured
+
+
 def test_candidates_fit_the_path() -> None:
     path = Path(1e9, 0.05, policer_rate_bps=1e8, policer_burst_bytes=1e6)
     found = candidates_of(path, 1e9)
