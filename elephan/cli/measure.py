@@ -231,7 +231,9 @@ def _estimator(name: str) -> Callable[..., None]:
         else:
             outcome = _measured(name, towards, keys, key_file, from_, json_, None)
         if outcome["refused"] is not None:
-            raise RunError(f"{name}: refused: {outcome['refused']}")
+            from elephan.measure.refusals import advice_on
+
+            raise RunError(f"{name}: refused: {outcome['refused']}{advice_on(outcome['refused'])}")
 
     measure.__doc__ = f"{ESTIMATORS[name]} Exit code 1 where the method refuses."
     return measure
