@@ -44,7 +44,9 @@ def byte_rate(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Return bytes, decimal: 8.4e6 as "8.40 MB"."""
+    """Return bytes, decimal: 8.4e6 as "8.40 MB", and below 1 kB whole, as bytes are: "12 B"."""
+    if value is not None and abs(value) < 999.5:
+        return f"{value:.0f} B"
     return scaled(value, "B", DECIMAL)
 
 

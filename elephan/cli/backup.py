@@ -400,7 +400,7 @@ def _forecast_table(found: list[JobForecast]) -> Table:
     from elephan.backup.forecasts import band_text
 
     table = _plain_table({
-        "job": "", "first copy": "right", "done after": "right", "a run": "right", "sends": "right", "RPO": "right",
+        "job": "", "first copy": "right", "done, from now": "right", "a run": "right", "sends": "right", "RPO": "right",
         "at worst": "right", "RTO": "right",
     })  # fmt: skip
     for one in found:

@@ -90,7 +90,9 @@ class Progress:
         done = last["bytes_done"] / last["bytes_total"] if self._complete and last["bytes_total"] else None
         parts = [f"{units.size(last['bytes_done'])} of {of}" + (f" ({units.share(done)})" if done is not None else "")]
         if last["files_total"] > 1:
-            parts.append(f"{units.count(last['files_done'])} of {pluralize(last['files_total'], 'file')}")
+            # The walk of the sources counts on.
+            so_far = "" if self._complete else " so far"
+            parts.append(f"{units.count(last['files_done'])} of {units.count(last['files_total'])} files{so_far}")
         if (rate := self.rate_bps()) is not None:
             of_line = f" ({units.share(rate / self.line_bps)} of the line)" if self.line_bps else ""
             parts.append(f"now {units.rate(rate)}{of_line}")

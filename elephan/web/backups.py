@@ -178,7 +178,7 @@ def _forecast(told: dict[str, Any]) -> list[tuple[str, str]]:
         worst = "" if high is None or high == told["rpo_s"] else f", at worst {units.duration(high)}"
         rows.append(("data at risk (RPO)", units.duration(told["rpo_s"]) + worst))
     if told.get("first_done_s"):
-        rows.append(("first copy done after", units.duration(told["first_done_s"])))
+        rows.append(("first copy done", f"{units.duration(told['first_done_s'])} after this forecast was made"))
     return rows
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from elephan.backup.forecasts import CopyForecast, Takes, by_history, judged, play, usual_change
 from elephan.backup.spec import JobSpec, Kind, PathSpec, Retry, Schedule, Spec, Window
+from elephan.cli.backup import _forecast_table
+from elephan.web.backups import _forecast
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -104,3 +106,9 @@ def test_earlier_runs_tell_what_the_next_one_takes() -> None:
     found = by_history(runs[:3], 2 * 10**7)
     assert found is not None and (found.seconds_low, found.seconds, found.seconds_high) == (5.0, 10.0, 20.0)
     assert by_history(runs[4:], 1) is None
+
+
+def test_the_end_of_the_first_copy_says_from_when_it_counts() -> None:
+    assert "done, from now" in [column.header for column in _forecast_table([]).columns]
+    (row,) = _forecast({"first_done_s": 79_560.0})
+    assert row == ("first copy done", "22 h 6 min after this forecast was made")

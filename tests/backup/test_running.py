@@ -52,7 +52,7 @@ def test_versions_share_what_is_unchanged_and_older_ones_go_after_a_newer_one(si
     assert (first / "a.txt").read_text() == "first" and os.readlink(site.destination / "latest") == first.name
     site.write("a.txt", "second")
     said = once(backup)
-    assert "records: version-" in said and " done; 6.00 B of 10.0 B, 2 files in " in said
+    assert "records: version-" in said and " done; 6 B of 10 B, 2 files in " in said
     second = site.versions()[1]
     assert (first / "sub/b.txt").samefile(second / "sub/b.txt")
     assert (first / "a.txt").read_text() == "first" and (second / "a.txt").read_text() == "second"

@@ -10,6 +10,7 @@ from scipy import special
 
 from elephan import units
 from elephan.report import metrics
+from elephan.report.metrics import metric
 from elephan.report.statistics import estimate, holm, paired_p, student_tail, t_975
 
 
@@ -22,7 +23,11 @@ from elephan.report.statistics import estimate, holm, paired_p, student_tail, t_
         (units.rate, None, "–"),
         (units.rate, float("nan"), "–"),
         (units.size, 8_388_608, "8.39 MB"),
-        (units.size, 1, "1.00 B"),
+        (units.size, 1, "1 B"),
+        (units.size, 12.4, "12 B"),
+        (units.size, 999.6, "1.00 kB"),
+        (units.size, None, "–"),
+        (units.size, float("nan"), "–"),
         (units.exact_size, 1436, "1436 B"),
         (units.exact_size, 33_554_432, "33554432 B"),
         (units.exact_size, None, "–"),
@@ -149,3 +154,10 @@ def test_a_wide_range_of_times_has_whole_numbers_of_one_unit() -> None:
             # A whole number of a unit is right to half of it.
             assert float(number.replace(",", "")) * sizes[unit] == pytest.approx(value, rel=0.5), text
         assert units.is_useless(low, high) == (high >= 100 * max(low, 1.0))
+
+
+@pytest.mark.parametrize("part", ["mean", "p50", "p99", "max"])
+def test_the_time_of_a_frame_is_not_that_of_a_write(part: str) -> None:
+    """Both stand in a SAN's table: "latency p50 3.01 ms" beside "write p50 12.0 ms" did not say which is which."""
+    assert metric(f"latency_{part}_s").title == f"frame {part}"
+    assert metric(f"write_latency_{part}_s").title == f"write {part}"
