@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
@@ -51,6 +52,9 @@ DENSE_S = (0.25, 0.75)
 """Their lengths, s."""
 POLICED_LOSS = 0.08
 """Loss by no full queue in a dense stream, beyond the line's own, from which on a policer is the cause."""
+LATE = 0.05
+"""Share of a stream's packets that may leave late: later ones leave in bursts, of which a bucket passes less."""
+LEFT_LATE = re.compile(r"(\d+) packets left late")
 QUEUE_PRIOR_BDP = (0.25, 1.0, 2.0)
 """Queue that is assumed where it was not measured: low, middle, high, in bandwidth-delay products."""
 
@@ -203,11 +207,22 @@ def _dense(spent: Spent, tester: Tester, line: dict[str, int], rate: float) -> N
     highest = 8 * long / long_s
     policed = min(max(policed, 0.3 * highest), highest)
     bucket = max(0.0, long - policed / 8 * long_s)
+    low, high, least_bucket = 0.9 * policed, min(1.1 * policed, highest), bucket / 2
+    notes = ["found by dense streams: they lose while the queue is not full"]
+    if (late := max(_late_share(spent.outcomes[f"loss, dense, {seconds:g} s"]) for seconds in DENSE_S)) > LATE:
+        policed, high, least_bucket = (policed + highest) / 2, highest, 0.0
+        notes.append(f"this host is too busy: {late:.0%} of a stream's packets left late, so the interval is wide")
     spent.outcomes["policer"]["estimates"] = [
-        {"quantity": "policer_rate_bps", "value": policed, "low": 0.9 * policed, "high": min(1.1 * policed, highest)},
-        {"quantity": "policer_burst_bytes", "value": bucket, "low": bucket / 2, "high": 2 * bucket},
+        {"quantity": "policer_rate_bps", "value": policed, "low": low, "high": high},
+        {"quantity": "policer_burst_bytes", "value": bucket, "low": least_bucket, "high": 2 * bucket},
     ]
-    spent.outcomes["policer"]["notes"].append("found by dense streams: they lose while the queue is not full")
+    spent.outcomes["policer"]["notes"] += notes
+
+
+def _late_share(outcome: Mapping[str, Any]) -> float:
+    """Return the part of a test's packets that its own host sent late."""
+    late = [int(found[1]) for note in outcome["notes"] if (found := LEFT_LATE.fullmatch(note))]
+    return sum(late) / max(1, int(outcome["cost"]["packets"]))
 
 
 def _loss(spent: Spent, tester: Tester, line: dict[str, int], rate: float) -> None:

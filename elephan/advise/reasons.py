@@ -10,6 +10,8 @@ from elephan.advise.candidates import ordinary, text_of
 from elephan.advise.facts import PathFacts
 from elephan.units import duration, pluralize, rate, share, size
 
+WIDE = 1.3
+"""Ratio of the ends of an interval from which on a measured rate is printed with it."""
 CLEARLY = 1.1
 """Times of goodput from which on one candidate is said to be faster."""
 
@@ -27,12 +29,16 @@ def facts_text(facts: PathFacts) -> str:
     if facts.is_queue_assumed:
         bdp_bytes = facts.rate_bps * facts.rtt_s / 8
         low, high = facts.ranges.get("queue_bytes", (facts.queue_bytes, facts.queue_bytes))
+        # The longest wait that was seen may be more than each part of the bandwidth-delay product that is usual.
+        between = f"{size(low)} to {size(high)}" if high > low else "by the longest round trip that was seen"
         text += (
-            f" Its queue was not measured: {size(facts.queue_bytes)} are assumed ({size(low)} to {size(high)}; the "
-            f"path holds {size(bdp_bytes)}, its bandwidth-delay product)."
+            f" Its queue was not measured: {size(facts.queue_bytes)} are assumed ({between}; the path holds "
+            f"{size(bdp_bytes)}, its bandwidth-delay product)."
         )
     if facts.policer_rate_bps:
-        text += f" A policer lets {rate(facts.policer_rate_bps)} through."
+        low, high = facts.ranges.get("policer_rate_bps", (facts.policer_rate_bps,) * 2)
+        wide = f" ({rate(low)} to {rate(high)})" if high > WIDE * low else ""
+        text += f" A policer lets {rate(facts.policer_rate_bps)}{wide} through."
     if "competing_bps" not in facts.ranges and facts.sources:
         text += " The traffic of others is not known."
     elif facts.competing_flows > 0:

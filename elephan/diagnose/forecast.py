@@ -111,7 +111,7 @@ def forecast(
     as_it_is = model.run("as it is", **model.own())
     found = Forecast(line_rate_bps, assumed, as_it_is, is_own_rate, model.policer)
     if abs(as_it_is.goodput_bps - flow["goodput_bps"]) > DISAGREES * flow["goodput_bps"]:
-        return replace(found, none_because=_disagreement(flow, as_it_is))
+        return replace(found, none_because=_disagreement(flow, as_it_is, policer))
     return replace(found, outcomes=[model.run(change, **settings) for change, settings in model.variants()])
 
 
@@ -145,10 +145,11 @@ def _refusal(flow: Mapping[str, Any], policer: Policer | None) -> str | None:
     return None
 
 
-def _disagreement(flow: Mapping[str, Any], as_it_is: Outcome) -> str:
-    text = f"simulated as it is it has {rate(as_it_is.goodput_bps)}, and really {rate(flow['goodput_bps'])}"
-    advice = "watch longer (--seconds), or give what is known of the path (--line-rate, --policer)"
-    return f"{text}: the model is not this path, so other settings are not simulated; {advice}"
+def _disagreement(flow: Mapping[str, Any], as_it_is: Outcome, policer: Policer | None) -> str:
+    measured = f"measured {rate(flow['goodput_bps'])}: they disagree"
+    text = f"simulated as it is it has {rate(as_it_is.goodput_bps)}, {measured}"
+    given = "" if policer is not None else ", or give what is known of the path (--line-rate, --policer)"
+    return f"{text}, so other settings are not simulated; watch longer (--seconds){given}"
 
 
 def _packet_bytes(counters: Mapping[str, Any]) -> int:

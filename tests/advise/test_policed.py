@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +14,13 @@ from elephan.advise import advice
 from elephan.advise.candidate import OPEN_WINDOW_BYTES, Candidate
 from elephan.advise.draws import drawn
 from elephan.advise.facts import PathFacts
+from elephan.advise.measure import measured
 from elephan.advise.plan import Plan
+from elephan.advise.reasons import facts_text
 from elephan.advise.scenario import scenario_of
 from elephan.advise.simulation import Horizon, simulate
 from elephan.advise.simulation import Path as SimulatedPath
+from elephan.units import rate
 from tests.hosts.conftest import Elephan
 
 CONTRACT_BPS = 200e6
@@ -47,6 +52,37 @@ from = "here"
 to = "far"
 workload = { kind = "bulk", bytes = "1kB" }
 """
+
+
+def test_a_host_that_sends_late_gives_a_wide_interval_of_the_policers_rate() -> None:
+    """Behind a policer of 50 Mbit/s and 64 KiB a busy host found 14 to 31 Mbit/s, as a fact."""
+    sent = {"loss, dense, 0.25 s": (0.6465, 5653, 5652), "loss, dense, 0.75 s": (0.8051, 16960, 14803)}
+    dense = iter(sent.values())
+
+    def tester(keys: Mapping[str, Any], _: float) -> dict[str, Any]:
+        cost = {"bytes": 1000, "packets": 100, "seconds": 0.5}
+        none = {"estimates": [], "refused": "the sender did not keep up", "notes": [], "cost": cost}
+        if keys["test"] == "capacity":
+            return {**none, "refused": None, "estimates": [estimate("capacity_bps", 301.5e6)]}
+        if keys["test"] != "loss":
+            return none
+        if keys["share_ppm"] < 500_000:
+            return {**none, "refused": None, "estimates": [estimate("rtt_min_s", 0.04), estimate("line_loss", 0.0)]}
+        lost, packets, late = next(dense)
+        notes = [f"{round(lost * packets)} of {packets} packets were lost", f"{late} packets left late"]
+        return {"estimates": [estimate("line_loss", lost)], "refused": None, "notes": notes,
+                "cost": {**cost, "packets": packets}}  # fmt: skip
+
+    def estimate(quantity: str, value: float) -> dict[str, Any]:
+        return {"quantity": quantity, "value": value, "low": value, "high": value}
+
+    facts = measured(tester, 100e9)
+    low, high = facts.ranges["policer_rate_bps"]
+    assert low < 50e6 < high < 60e6 and facts.policer_rate_bps is not None
+    assert abs(facts.policer_rate_bps - 50e6) < 0.2 * 50e6
+    text = facts_text(facts)
+    assert f"A policer lets {rate(facts.policer_rate_bps)} ({rate(low)} to {rate(high)}) through." in text
+    assert any("this host is too busy" in note for note in facts.sources["policer"]["notes"])
 
 
 def test_a_contract_next_to_nobody_gets_a_pace_below_it(

@@ -99,7 +99,8 @@ def test_a_model_that_is_not_the_path_forecasts_nothing() -> None:
     found = forecast(flow, 2 * CONTRACT_BPS)
     assert found.outcomes == [] and found.as_it_is is not None
     text = lines(Watched([flow], 1, 0, 1, 0.0), [found])[1]
-    assert text.startswith("    no forecast: simulated as it is it has ") and "really 60.0 Mbit/s" in text
+    assert text.startswith("    no forecast: simulated as it is it has ")
+    assert "measured 60.0 Mbit/s: they disagree" in text
     assert "with bbr" not in text
 
 
