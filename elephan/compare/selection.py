@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,21 +52,47 @@ BELOW_POLICER = 0.97
 def paced(choices: Sequence[Choice], spec: Mapping[str, Any]) -> list[Choice]:
     """Return the choices that pacing adds: below a policer that all flows of a run pass, none where there is no such.
 
-    What exceeds a policer is dropped whatever the congestion control does; a sender that stays below it loses nothing.
+    What exceeds a policer is dropped whatever the congestion control does, and whatever the flows carry; a sender that
+    stays below it loses nothing.
     """
     base = next((choice for choice in choices if choice.label == PACED_CC), None)
     flows = spec["flows"]
     if base is None or any("udt" in flow["transport"] or "max_pacing_bps" in flow["transport"] for flow in flows):
         return []
-    if not all(flow["workload"]["kind"] in ("bulk", "copy") for flow in flows):
+    if any(flow["workload"]["kind"] == "program" for flow in flows):
+        # A real program opens its own sockets.
         return []
     shared = set(flows[0]["route"]).intersection(*(flow["route"] for flow in flows))
     rates = [policer["rate_bps"] for policer in policers_of(spec, shared)]
     if not rates:
         return []
     mtu = max(flow["transport"]["mtu_bytes"] for flow in flows)
-    each = int(BELOW_POLICER * min(rates) * (mtu - PACKET_OVERHEAD_BYTES) / mtu / len(flows))
+    together = BELOW_POLICER * min(rates) * (mtu - PACKET_OVERHEAD_BYTES) / mtu
+    each = int(_fair_share(together, [_load_bps(flow, flows) for flow in flows]))
     return [replace(base, label=f"{base.label}, paced at {rate(each)}", max_pacing_bps=each)]
+
+
+def _load_bps(flow: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> float:
+    """Return the rate that a connection offers, bit/s; infinite without a rate of its own."""
+    workload = flow["workload"]
+    own = (workload.get("writes") or workload).get("rate_bps")
+    if own is None:
+        return math.inf
+    is_shared = flow.get("distribution", "each") == "striped"
+    return float(own) / (sum(one["group"] == flow["group"] for one in flows) if is_shared else 1)
+
+
+def _fair_share(total_bps: float, loads_bps: Sequence[float]) -> float:
+    """Return the bound of each connection that shares a total: those that offer less leave their rest to others
+    (max-min fairness)."""
+    left, bound = total_bps, total_bps / len(loads_bps)
+    for number, load in enumerate(sorted(loads_bps)):
+        bound = left / (len(loads_bps) - number)
+        if load >= bound:
+            return bound
+        left -= load
+    # None offers more than an equal share.
+    return total_bps / len(loads_bps)
 
 
 def chosen(text: str, folder: Path) -> list[Choice]:
