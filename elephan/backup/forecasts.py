@@ -24,9 +24,9 @@ from elephan.backup.timetable import caught_up, least_rate, next_due, next_open,
 from elephan.copy.api import STREAMS
 
 CLOSE = 0.1
-"""Relative difference up to which a run counts as forecast, beyond its band."""
+"""Relative difference up to which a run counts as forecast, beyond its band, or a part of its time as small."""
 HISTORY = 14
-"""Newest runs that say what a run sends and how fast."""
+"""Newest runs that say what a run sends, how fast, and how long it takes beside that."""
 DAY_S = 86_400.0
 AFTER_DAYS = 28.0
 """Days that are played after the last first copy: four of each weekly time."""
@@ -49,7 +49,10 @@ class CopyForecast:
     seconds: float
     seconds_high: float
     goodput_bps: float
+    """Rate while data is sent: the fixed part is none of its time."""
     explanation: list[str] = field(default_factory=list)
+    fixed_s: float = 0.0
+    """Part of `seconds` that its data does not change: start, connect, compare, commit."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it for the store."""
@@ -57,8 +60,8 @@ class CopyForecast:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> CopyForecast:
-        """Return what `as_json` gave."""
-        return cls(**{name: found[name] for name in cls.__dataclass_fields__})
+        """Return what `as_json` gave. Forecasts of earlier releases have fewer members."""
+        return cls(**{name: found[name] for name in cls.__dataclass_fields__ if name in found})
 
 
 def simulated(job: JobSpec, data: FileSet, rate_bps: int | None) -> CopyForecast | None:
@@ -99,21 +102,6 @@ def _simulated(
     )  # fmt: skip
 
 
-def by_history(runs: Sequence[Mapping[str, Any]], bytes_: int, files: int | None = None) -> CopyForecast | None:
-    """Return the forecast by the goodput of earlier runs; None where none has sent anything."""
-    rates = sorted(
-        8 * run["sent_bytes"] / run["seconds"]
-        for run in runs[:HISTORY]
-        if run["state"] in COPIED and run["sent_bytes"] and run["seconds"]
-    )
-    if not rates:
-        return None
-    middle = statistics.median(rates)
-    bits = 8.0 * bytes_
-    told = f"goodput of {units.pluralize(len(rates), 'earlier run')}: {units.rate(rates[0])} to {units.rate(rates[-1])}"
-    return CopyForecast("earlier runs", files, bytes_, bits / rates[-1], bits / middle, bits / rates[0], middle, [told])
-
-
 def usual_change(runs: Sequence[Mapping[str, Any]]) -> int | None:
     """Return what a run after the first usually sends, bytes; None where there was none."""
     sent = [run["sent_bytes"] for run in runs if run["state"] in COPIED and run["sent_bytes"] is not None]
@@ -122,19 +110,21 @@ def usual_change(runs: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def judged(told: CopyForecast, sent_bytes: int, seconds: float, again: CopyForecast | None) -> dict[str, Any]:
-    """Return how a run compares with its forecast; `again` is the forecast of the data that came."""
-    if _fits(told, seconds):
+    """Return how a run compares with its forecast; `again` is the forecast of the data that the run sent."""
+    fitting = next((one for one in (told, again) if one is not None and _fits(one, seconds)), None)
+    if fitting is not None and units.is_useless(fitting.seconds_low, fitting.seconds_high):
+        verdict, text = "not judged", "the forecast is too wide"
+    elif fitting is told:
         verdict, text = "as forecast", ""
     elif sent_bytes == 0 and told.bytes:
         verdict, text = "less data", f"nothing sent, {units.size(told.bytes)} forecast"
-    elif again is not None and _fits(again, seconds):
+    elif fitting is not None:
         verdict = "more data" if sent_bytes > told.bytes else "less data"
         text = f"{units.size(sent_bytes)} instead of {units.size(told.bytes)}"
     else:
         expected = told if again is None else again
         verdict = "slower" if seconds > expected.seconds else "faster"
-        got = 8 * sent_bytes / seconds if seconds else None
-        text = f"{units.rate(got)} instead of {units.rate(expected.goodput_bps)}"
+        text = _difference(expected, sent_bytes, seconds)
         if again is not None and abs(sent_bytes - told.bytes) > CLOSE * told.bytes:
             text += f"; {units.size(sent_bytes)} instead of {units.size(told.bytes)}"
     return {"verdict": verdict, "text": text, "sent_bytes": sent_bytes, "seconds": seconds}
@@ -142,6 +132,14 @@ def judged(told: CopyForecast, sent_bytes: int, seconds: float, again: CopyForec
 
 def _fits(told: CopyForecast, seconds: float) -> bool:
     return told.seconds_low * (1 - CLOSE) <= seconds <= told.seconds_high * (1 + CLOSE)
+
+
+def _difference(expected: CopyForecast, sent_bytes: int, seconds: float) -> str:
+    """Return a run beside its forecast: rates, or times if the fixed part is no small part of them."""
+    if expected.fixed_s > CLOSE * min(seconds, expected.seconds):
+        return f"{units.duration(seconds)} instead of {units.duration(expected.seconds)}"
+    got = 8 * sent_bytes / (seconds - expected.fixed_s) if seconds else None
+    return f"{units.rate(got)} instead of {units.rate(expected.goodput_bps)}"
 
 
 # All jobs together.

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from elephan.backup.ages import AHEAD_S
+from elephan.backup.forecasts import HISTORY
+from elephan.backup.outcome import COPIED
 from elephan.backup.spec import JobSpec
 from elephan.backup.tables import job_id, put, rows
 from elephan.backup.timetable import next_due
@@ -107,6 +109,24 @@ class Ledger:
             "backup_run", f"where job_id = :job order by sequence desc, id limit {int(limit)}",
             job=job_id(self.backup, name),
         )  # fmt: skip
+
+    def history(self, name: str, before: Mapping[str, Any] | None = None, limit: int = 50) -> list[dict[str, Any]]:
+        """Return runs of a job, newest first, without restores: the newest, and of all those that sent most.
+
+        A first copy stays among them however many small runs follow. `before`: those before this run alone.
+        """
+        values: dict[str, Any] = {"job": job_id(self.backup, name)}
+        which = "where job_id = :job and kind <> 'restore'"
+        if before is not None:
+            which, values = f"{which} and sequence < :sequence", {**values, "sequence": before["sequence"]}
+        newest = self._read("backup_run", f"{which} order by sequence desc limit {int(limit)}", **values)
+        states = ", ".join(f"'{state}'" for state in COPIED)
+        largest = self._read(
+            "backup_run",
+            f"{which} and state in ({states}) and sent_bytes > 0 order by sent_bytes desc limit {HISTORY}", **values,
+        )  # fmt: skip
+        found = {row["id"]: row for row in (*newest, *largest)}
+        return sorted(found.values(), key=lambda row: -int(row["sequence"]))
 
     def open_run(self, name: str) -> dict[str, Any] | None:
         """Return the run of a job that goes on, restores apart."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elephan.advise.forecast import FileSet
-from elephan.backup.forecasts import CopyForecast, Played, by_history, play, simulated
+from elephan.backup.forecasts import CopyForecast, Played, play
+from elephan.backup.history import History
 from elephan.backup.ledger import Ledger
 from elephan.backup.outcome import COPIED
-from elephan.backup.running import file_set, request_of
+from elephan.backup.running import copy_forecast, file_set, request_of
 from elephan.backup.spec import JobSpec, Spec
 from elephan.backup.timetable import least_rate
 from elephan.copy.api import Place, dry_run
@@ -33,6 +34,7 @@ class JobForecast:
     notes: list[str] = field(default_factory=list)
     first_data: FileSet | None = None
     run_data: FileSet | None = None
+    history: History = field(default_factory=History)
 
     def as_json(self) -> dict[str, Any]:
         """Return it for the store and for scripts. Times are in s."""
@@ -90,7 +92,8 @@ def _of_job(job: JobSpec, ledger: Ledger, count_sources: bool) -> JobForecast:
     one = JobForecast(job)
     rate_bps = _rate_of(job)
     try:
-        data, runs = file_set(job, ledger, True)
+        data, _ = file_set(job, ledger, True)
+        history = one.history = History.of_rows(ledger.history(job.name))
         if data is None and count_sources:
             told = dry_run(request_of(job, [Place.parse(text) for text in job.sources], Place.parse(job.destination),
                                       {}, None))  # fmt: skip
@@ -99,9 +102,9 @@ def _of_job(job: JobSpec, ledger: Ledger, count_sources: bool) -> JobForecast:
             one.notes.append("data.first: missing, and the sources could not be counted")
             return one
         one.first_data = data
-        one.first = simulated(job, data, rate_bps) or by_history(runs, data.bytes, data.files)
+        one.first = copy_forecast(job, data, rate_bps, history)
         # As fast as possible: without the job's limits.
-        one.restore = simulated(job, data, None) or by_history(runs, data.bytes, data.files)
+        one.restore = copy_forecast(job, data, None, history)
         if job.kind == "full":
             one.run, one.run_data = one.first, data
         else:
@@ -110,12 +113,19 @@ def _of_job(job: JobSpec, ledger: Ledger, count_sources: bool) -> JobForecast:
                 one.notes.append("data.change: missing, and no earlier run gives it")
             else:
                 one.run_data = change
-                one.run = simulated(job, change, rate_bps) or by_history(runs, change.bytes)
+                one.run = copy_forecast(job, change, rate_bps, history)
+        if one.first is None or (one.run is None and one.run_data is not None):
+            one.notes.append(_no_rate(bool(history.runs)))
     except ElephanError as error:
         one.notes.append(f"no forecast: {one_line(str(error))}")
-    if one.first is None and not one.notes:
-        one.notes.append("path: missing, and no earlier run gives its rate")
     return one
+
+
+def _no_rate(has_runs: bool) -> str:
+    """Return why there is no forecast."""
+    if not has_runs:
+        return "path: missing, and no earlier run gives its rate"
+    return "path: missing, and no earlier run tells its rate: each took little longer than start, connect and commit"
 
 
 def _rate_of(job: JobSpec) -> int | None:
@@ -131,13 +141,16 @@ def _at_rate(one: JobForecast, is_first: bool, rate_bps: int | None) -> CopyFore
     if rate_bps == _rate_of(one.job):
         return told
     if told.source == "simulation":
-        again = simulated(one.job, data, rate_bps)
+        again = copy_forecast(one.job, data, rate_bps, one.history)
         assert again is not None, "its path is known"
         return again
     if rate_bps is None or told.goodput_bps <= rate_bps:
         return told
-    scale = told.goodput_bps / rate_bps
-    low, middle, high = (scale * seconds for seconds in (told.seconds_low, told.seconds, told.seconds_high))
+    more = told.goodput_bps / rate_bps - 1
+    low, middle, high = (
+        seconds + more * max(0.0, seconds - told.fixed_s)
+        for seconds in (told.seconds_low, told.seconds, told.seconds_high)
+    )
     return replace(told, seconds_low=low, seconds=middle, seconds_high=high, goodput_bps=float(rate_bps))
 
 

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from elephan.advise.forecast import FileSet
 from elephan.backup import versions
 from elephan.backup.ages import AHEAD_S, Ages, Moment, longest_gap_s
-from elephan.backup.forecasts import CopyForecast, by_history, judged, simulated, usual_change
+from elephan.backup.forecasts import CopyForecast, judged, simulated, usual_change
+from elephan.backup.history import History
 from elephan.backup.ledger import Ledger
 from elephan.backup.locks import Runs, locked
 from elephan.backup.outcome import COPIED, WHOLE, faults_text, is_lost, state_of, summary
@@ -32,6 +33,9 @@ from elephan.core import native
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.printable import one_line
 from elephan.units import pluralize
+
+LEAST = FileSet(1, 1)
+"""The least data of a copy: its simulated time is that of the connections."""
 
 Say = Callable[[str], None]
 
@@ -338,13 +342,11 @@ class Runner:
         sent = int(self.row["sent_bytes"] or 0)
         again = None
         try:
-            if sent and told.source == "simulation":
+            if sent:
+                # A forecast by earlier runs has no number of files of a run after the first.
                 files = max(1, round((told.files or 1) * sent / max(told.bytes, 1)))
-                again = simulated(self.job, FileSet(files, sent), held["rate_bps"])
-            elif sent:
-                scale = sent / max(told.bytes, 1)
-                low, middle, high = (scale * one for one in (told.seconds_low, told.seconds, told.seconds_high))
-                again = replace(told, bytes=sent, seconds_low=low, seconds=middle, seconds_high=high)
+                history = History.of_rows(self.ledger.history(self.job.name, self.row))
+                again = copy_forecast(self.job, FileSet(files, sent), held["rate_bps"], history)
         except ElephanError:
             again = None
         held["judged"] = judged(told, sent, seconds, again)
@@ -428,10 +430,19 @@ class Runner:
 
 def forecast_of_run(job: JobSpec, ledger: Ledger, is_first: bool, rate_bps: int | None) -> CopyForecast | None:
     """Return the forecast of a run; None where neither the file nor earlier runs say enough. Raises `ElephanError`."""
-    data, runs = file_set(job, ledger, is_first)
-    if data is None or data.bytes == 0:
-        return None
-    return simulated(job, data, rate_bps) or by_history(runs, data.bytes, data.files)
+    data, _ = file_set(job, ledger, is_first)
+    return None if data is None else copy_forecast(job, data, rate_bps, History.of_rows(ledger.history(job.name)))
+
+
+def copy_forecast(job: JobSpec, data: FileSet, rate_bps: int | None, history: History) -> CopyForecast | None:
+    """Return the forecast of a copy: by simulation of the job's path with the fixed part of earlier runs, or by
+    these alone; None if they do not say enough. Raises `ElephanError`.
+    """
+    told = simulated(job, data, rate_bps) if data.bytes else None
+    if told is None:
+        return history.forecast(data.bytes, data.files)
+    least = simulated(job, LEAST, rate_bps)
+    return history.with_fixed(told, 0.0 if least is None else least.seconds)
 
 
 def file_set(job: JobSpec, ledger: Ledger, is_first: bool) -> tuple[FileSet | None, list[dict[str, Any]]]:
@@ -450,4 +461,4 @@ def file_set(job: JobSpec, ledger: Ledger, is_first: bool) -> tuple[FileSet | No
     if job.data.change is not None:
         return FileSet.of_text(job.data.change), runs
     change = usual_change(runs)
-    return (None if not change else FileSet(1, change)), runs
+    return (None if change is None else FileSet(1, change)), runs

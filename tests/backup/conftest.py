@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from elephan.cli.console import console
 from tests.hosts.conftest import Said, here
 from tests.processes import quick
 
@@ -74,7 +75,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def backup(site: Site, capsys: pytest.CaptureFixture[str]) -> Backup:
     """Run `elephan backup FILE` in this process."""
     run = here(capsys)
-    return lambda *arguments: run("backup", site.file, *arguments)
+
+    def command(*arguments: object) -> Said:
+        # It holds the stdout of the call before.
+        console.cache_clear()
+        return run("backup", site.file, *map(str, arguments))
+
+    return command
 
 
 @pytest.fixture

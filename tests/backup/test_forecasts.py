@@ -6,7 +6,7 @@ from datetime import UTC
 
 import pytest
 
-from elephan.backup.forecasts import CopyForecast, Takes, by_history, judged, play, usual_change
+from elephan.backup.forecasts import CopyForecast, Takes, judged, play, usual_change
 from elephan.backup.spec import JobSpec, Kind, PathSpec, Retry, Schedule, Spec, Window
 
 HOUR = 3600.0
@@ -95,12 +95,21 @@ def test_a_run_is_compared_with_its_forecast() -> None:
     assert judged(one, 10**9, 50.0, told(100.0))["verdict"] == "faster"
 
 
-def test_earlier_runs_tell_what_the_next_one_takes() -> None:
-    runs = [
-        {"state": "done", "sent_bytes": sent, "seconds": 10.0} for sent in (2 * 10**7, 10**7, 4 * 10**7, 9 * 10**9)
-    ] + [{"state": "failed", "sent_bytes": 5, "seconds": 1.0}]
+def test_a_run_within_a_band_too_wide_to_plan_by_is_not_judged() -> None:
+    wide = CopyForecast("earlier runs", 1, 10**9, 3.0, 7.0, 3e6, 1e9)
+    assert judged(wide, 10**9, 500.0, None)["verdict"] == "not judged"
+    assert judged(wide, 10**9, 5e6, None)["verdict"] == "slower"
+
+
+def test_times_are_compared_where_the_fixed_part_is_no_small_part_of_them() -> None:
+    short = CopyForecast("earlier runs", 1, 10**7, 1.9, 2.0, 2.1, 1e9, fixed_s=1.9)
+    assert judged(short, 10**7, 4.0, None)["text"] == "4.00 s instead of 2.00 s"
+    long = CopyForecast("earlier runs", 1, 10**9, 90.0, 102.0, 110.0, 80e6, fixed_s=2.0)
+    # 8e9 bit in 200 s after 2 s.
+    assert judged(long, 10**9, 202.0, None)["text"] == "40.0 Mbit/s instead of 80.0 Mbit/s"
+
+
+def test_later_runs_tell_what_changes() -> None:
+    runs = [{"state": "done", "sent_bytes": sent} for sent in (2 * 10**7, 10**7, 4 * 10**7, 9 * 10**9)]
     # The oldest was the first copy.
     assert usual_change(runs) == 2 * 10**7 and usual_change(runs[3:]) is None
-    found = by_history(runs[:3], 2 * 10**7)
-    assert found is not None and (found.seconds_low, found.seconds, found.seconds_high) == (5.0, 10.0, 20.0)
-    assert by_history(runs[4:], 1) is None
