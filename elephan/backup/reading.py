@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from elephan.backup.ages import AHEAD_S
-from elephan.backup.tables import rows
-from elephan.backup.texts import age, moment, period
+from elephan.backup.spec import JobSpec, Spec
+from elephan.backup.tables import job_id, rows
+from elephan.backup.texts import age, moment, next_text, period
+from elephan.backup.timetable import next_due
 from elephan.store.reader import StoreReader
 
 State = Literal["good", "running", "waiting", "failed", "late", "faults", "ended", "new"]
@@ -17,7 +19,7 @@ LATE_S = 120.0
 """Time after which a job that was due and does not run counts as late, s."""
 QUIET_S = 120.0
 """Age of a run's newest sign beyond which its program counts as gone, s: it writes progress each second."""
-TROUBLE = ("failed", "late", "faults")
+TROUBLE = ("failed", "late", "faults", "new")
 """States of a job that somebody should look at."""
 
 Row = dict[str, Any]
@@ -50,8 +52,13 @@ class JobView:
 
     @property
     def has_trouble(self) -> bool:
-        """True if somebody should look."""
+        """True if somebody should look. A job that has never run has all its data at risk."""
         return bool(self.notes) or self.state in TROUBLE or self.faults is not None
+
+    @property
+    def has_run(self) -> bool:
+        """True if a run of it has begun; a restore is none."""
+        return self.running is not None or self.last is not None
 
 
 class BackupReader(StoreReader):
@@ -68,6 +75,31 @@ class BackupReader(StoreReader):
         values = {} if backup is None else {"backup": backup}
         return [self._job(row, now) for row in self._rows("backup_job", f"{which}order by backup, name", **values)]
 
+    def jobs_of(self, spec: Spec, now_s: float | None = None) -> list[JobView]:
+        """Return the jobs of a backup's file, also those that the store does not know yet, in the file's order.
+
+        Jobs that have run and that the file has no longer follow.
+        """
+        now = time.time() if now_s is None else now_s
+        stored = {view.name: view for view in self.jobs(spec.name, now)}
+        found = []
+        for job in spec.jobs:
+            view = stored.pop(job.name, None) or _unseen(spec.name, job)
+            if view.next_due_s is None and view.running is None:
+                view = replace(view, next_due_s=self._next_due_s(view, job, now))
+            found.append(view)
+        return [*found, *(view for view in stored.values() if view.has_run)]
+
+    def _next_due_s(self, view: JobView, job: JobSpec, now: float) -> float | None:
+        """Return the next time of a job of which the store has none, as the program that runs it will have it."""
+        past = "due is not null and due <= :latest"
+        newest = self._rows(
+            "backup_run", f"where job_id = :job and {past} order by due desc limit 1", job=view.id, latest=now + AHEAD_S
+        )
+        stored = self._rows("backup_job", "where id = :job", job=view.id)
+        since_s = min(now, float(stored[0]["created"])) if stored else now
+        return next_due(job.schedule, newest[0]["due"] if newest else None, since_s)
+
     def job(self, backup: str, name: str) -> JobView | None:
         """Return one job."""
         found = self._rows("backup_job", "where backup = :backup and name = :name", backup=backup, name=name)
@@ -82,7 +114,8 @@ class BackupReader(StoreReader):
         newest = self._newest(row["id"], "kind <> 'restore' and state in ('done', 'attributes', 'faults')")
         has_faults = newest is not None and newest["state"] == "faults"
         faults = _faults(newest) if newest is not None and has_faults else None
-        state: State = "good" if complete is not None else "new"
+        # Beside a clock that was set back a copy may be complete and none the less of no known age.
+        state: State = "new" if last is None else "good"
         notes = _clock_notes(row, [one for one in (running, last) if one is not None], now)
         if running is not None:
             gone = running["state"] == "running" and abs(now - running["changed"] / 1e9) > QUIET_S
@@ -93,7 +126,7 @@ class BackupReader(StoreReader):
             state = "failed"
         elif has_faults:
             state = "faults"
-        elif row["state"] == "ended":
+        elif row["state"] == "ended" and last is not None:
             state = "ended"
         return JobView(
             row["id"], row["backup"], row["name"], state, json.loads(row["settings"]),
@@ -125,6 +158,13 @@ class BackupReader(StoreReader):
         return int(found[0][0] or 0) if found else 0
 
 
+def _unseen(backup: str, job: JobSpec) -> JobView:
+    """Return a job of which the store has nothing."""
+    return JobView(
+        job_id(backup, job.name), backup, job.name, "new", job.settings(), {}, None, None, None, None, None, None, ()
+    )
+
+
 def faults_notes(view: JobView) -> list[str]:
     """Return what the newest copy of a job lacks, in words."""
     faults = view.faults
@@ -137,6 +177,13 @@ def faults_notes(view: JobView) -> list[str]:
         texts.append(f"{lacks} missing")
     told = f": {', '.join(texts)}" if texts else ""
     return [f"the newest copy has entries that could not be copied{told}; see status {view.name}"]
+
+
+def never_run_line(view: JobView) -> str:
+    """Return a job that has never run in one line."""
+    due_s = view.next_due_s
+    when = "runs when asked alone" if due_s is None else f"next {next_text(due_s, time.time())} ({moment(due_s)})"
+    return f"{view.name}: never run; {when}; all of its data is at risk"
 
 
 def _faults(row: Row) -> dict[str, Any]:

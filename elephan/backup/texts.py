@@ -30,7 +30,7 @@ STATE_WORDS = {
     "late": "late",
     "faults": "faults",
     "ended": "not running",
-    "new": "no copy yet",
+    "new": "never run",
 }
 """States of a job in words."""
 
@@ -52,6 +52,11 @@ def age(seconds: float | None) -> str:
         if abs(seconds) >= 2 * unit_s:
             return f"{seconds / unit_s:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def next_text(next_due_s: float | None, now_s: float) -> str:
+    """Return the time until a job is due."""
+    return units.NOTHING if next_due_s is None else f"in {age(max(0.0, next_due_s - now_s))}"
 
 
 def period(seconds: float) -> str:

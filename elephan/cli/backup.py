@@ -90,20 +90,24 @@ def status(
 ) -> None:
     """Show each job in a line: its state, its newest run, what that was forecast to take, the data at risk.
 
-    Exit code 1 if a job failed, is late or has faults, or if the clock was set; with JOB, if that job is one.
+    Exit code 1 if a job failed, is late, has faults or has never run, or if the clock was set; with JOB, if that job is
+    one.
     """
-    from elephan.backup.reading import BackupReader, faults_notes
+    from elephan.backup.reading import BackupReader, faults_notes, never_run_line
     from elephan.backup.texts import RPO_RTO, run_line
 
     spec = _spec(context)
     with BackupReader(store) as reader:
-        views = reader.jobs(spec.name)
+        views = reader.jobs_of(spec)
         if job is not None:
             _known(spec, job)
             found = [view for view in views if view.name == job]
             runs = [row for view in found for row in reader.runs(view.id)]
             if json_:
                 emit(json.dumps([{**_plain(row), "attempts": reader.attempts(row["id"])} for row in runs]))
+            for view in [] if json_ else found:
+                if not view.has_run:
+                    emit(never_run_line(view))
             for row in [] if json_ else runs:
                 emit(run_line(job, row))
                 attempts = reader.attempts(row["id"])
@@ -118,14 +122,13 @@ def status(
         if has_trouble:
             raise typer.Exit(1)
         return
-    if not views:
-        emit(f"backup {spec.name} has not run with {reader.location}: elephan backup {context.obj} run")
-        return
     console().print(_table(views))
     emit(f"{RPO_RTO} At risk: that age now.")
     for view in views:
         for note in (*view.notes, *faults_notes(view)):
             emit(f"{view.name}: {note}")
+    if not any(view.has_run for view in views):
+        emit(f"backup {spec.name} has not run with {reader.location}: elephan backup {context.obj} run")
     if has_trouble:
         raise typer.Exit(1)
 
@@ -363,7 +366,7 @@ def _plain_table(columns: dict[str, str]) -> Table:
 def _table(views: list[JobView]) -> Table:
     from elephan import units
     from elephan.backup.forecasts import band_text
-    from elephan.backup.texts import STATE_WORDS, age, forecast_of, progress_text, verdict_text
+    from elephan.backup.texts import STATE_WORDS, age, forecast_of, next_text, progress_text, verdict_text
 
     table = _plain_table({
         "job": "", "kind": "", "state": "", "next": "right", "last run": "right", "attempts": "right", "sent": "right",
@@ -381,7 +384,7 @@ def _table(views: list[JobView]) -> Table:
             view.name,
             view.settings["kind"],
             f"{state}: {text}" if text else state,
-            units.NOTHING if view.next_due_s is None else f"in {age(max(0.0, view.next_due_s - now_s))}",
+            next_text(view.next_due_s, now_s),
             units.NOTHING if shown is None else f"{age(now_s - shown['begun'])} ago",
             units.NOTHING if shown is None else str(shown["attempts"]),
             units.size(None if shown is None else shown["sent_bytes"]),

@@ -16,6 +16,7 @@ from elephan.backup.texts import (
     age,
     forecast_of,
     kept,
+    next_text,
     progress_text,
     schedule,
     verdict_of,
@@ -105,7 +106,7 @@ def _job(view: JobView, now_s: float) -> JobRow:
     shown = view.running or view.last
     forecast = view.forecast
     worst_s = forecast.get("rpo_high_s") or forecast.get("rpo_s")
-    following = units.NOTHING if view.next_due_s is None else f"in {age(max(0.0, view.next_due_s - now_s))}"
+    following = next_text(view.next_due_s, now_s)
     return JobRow(
         view,
         address(view),
