@@ -18,15 +18,17 @@ SMALL = 0.1
 """Largest share of a run's time that its data takes if the run tells the fixed part: runs differ by as much anyway."""
 RATE_SHARE = 1 / 3
 """Least share of a run's time that its data takes if the run tells a rate, so half as long as the fixed part: that has
-ten round trips and more, so slow start is over by then, and a fixed part wrong by `VARIATION` is an error of 40 % at
+ten round trips and more, so slow start is over by then, and a fixed part wrong by `VARIATION` is an error of 60 % at
 most.
 """
 RATE_BYTES_MIN = 1_000_000
 """Least data of a run that tells a rate: less is sent in five round trips of slow start (ten segments a stream, doubled
 each round trip, four streams), so its time is a number of round trips, or noise.
 """
-VARIATION = 0.2
-"""Variation of the fixed part beyond that of the runs that tell it: 1.74 s followed 1.93 s on one path."""
+VARIATION = 0.3
+"""Variation of the fixed part beyond that of the runs that tell it: 1.74 s followed 1.93 s between two sites, and
+0.79 s followed 1.10 s on a path of 32 ms between busy hosts.
+"""
 VARIATION_S = 0.1
 """The same at least, s, but no more than half of it: the load of a machine. 123 ms followed 184 ms on one."""
 ASSUMED_S = (0.1, 1.0, 3.0)
@@ -131,12 +133,15 @@ class History:
             "earlier runs", files, bytes_, low_s, middle_s, high_s, goodput_bps, [told, fixed.text()], fixed.middle_s
         )  # fmt: skip
 
-    def with_fixed(self, told: CopyForecast) -> CopyForecast:
-        """Return the forecast of a copy whose data alone was simulated."""
+    def with_fixed(self, told: CopyForecast, connect_s: float) -> CopyForecast:
+        """Return a simulated forecast with the fixed part; `connect_s`: part of it that was simulated too, s."""
         fixed = self.fixed
+        # A run tells all of its fixed part, while the assumed one is that beside the connections.
+        twice_s = connect_s if fixed.runs else 0.0
         return replace(
-            told, seconds_low=told.seconds_low + fixed.low_s, seconds=told.seconds + fixed.middle_s,
-            seconds_high=told.seconds_high + fixed.high_s, fixed_s=fixed.middle_s,
+            told, seconds_low=max(0.0, told.seconds_low - twice_s) + fixed.low_s,
+            seconds=max(0.0, told.seconds - twice_s) + fixed.middle_s,
+            seconds_high=max(0.0, told.seconds_high - twice_s) + fixed.high_s, fixed_s=fixed.middle_s,
             explanation=[*told.explanation, fixed.text()],
         )  # fmt: skip
 

@@ -34,6 +34,9 @@ from elephan.errors import ElephanError, InputError, RunError
 from elephan.printable import one_line
 from elephan.units import pluralize
 
+LEAST = FileSet(1, 1)
+"""The least data of a copy: its simulated time is that of the connections."""
+
 Say = Callable[[str], None]
 
 PROGRESS_S = 1.0
@@ -436,7 +439,10 @@ def copy_forecast(job: JobSpec, data: FileSet, rate_bps: int | None, history: Hi
     these alone; None if they do not say enough. Raises `ElephanError`.
     """
     told = simulated(job, data, rate_bps) if data.bytes else None
-    return history.forecast(data.bytes, data.files) if told is None else history.with_fixed(told)
+    if told is None:
+        return history.forecast(data.bytes, data.files)
+    least = simulated(job, LEAST, rate_bps)
+    return history.with_fixed(told, 0.0 if least is None else least.seconds)
 
 
 def file_set(job: JobSpec, ledger: Ledger, is_first: bool) -> tuple[FileSet | None, list[dict[str, Any]]]:

@@ -59,7 +59,7 @@ def test_the_time_of_a_run_with_little_data_is_no_rate(site: Site, backup: Backu
         assert found[name]["fixed_s"] == pytest.approx(1.93, rel=1e-3)
         assert 2 < found[name]["seconds_low"] < 3.31 < found[name]["seconds_high"] < 5
         assert found[name]["goodput_bps"] == pytest.approx(8 * 20.1e6 / 1.38, rel=0.01)
-    assert found["run"]["seconds"] == pytest.approx(1.93) and 1.4 < found["run"]["seconds_low"] <= 1.74
+    assert found["run"]["seconds"] == pytest.approx(1.93) and 1.3 < found["run"]["seconds_low"] <= 1.74
     text = backup("forecast").stdout
     assert "rate of 1 earlier run: 117 Mbit/s" in text and "compare and commit: 1.93 s in 1 earlier run" in text
     assert not OFF.search(text), text
@@ -87,7 +87,8 @@ def test_a_simulated_copy_begins_with_the_fixed_part_of_earlier_runs(site: Site,
     found = told(backup)
     # 1.61 s at the path's rate, and slow start.
     assert 1.93 + 1.61 < found["first"]["seconds"] < 1.93 + 2.5 and found["first"]["source"] == "simulation"
-    assert 1.93 < found["run"]["seconds"] < 2.1
+    # The earlier run has connected too.
+    assert found["run"]["seconds"] == pytest.approx(1.93, rel=0.01)
 
 
 def test_real_runs_at_a_limit_are_forecast_by_its_arithmetic(site: Site, backup: Backup) -> None:

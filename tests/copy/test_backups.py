@@ -93,6 +93,27 @@ def test_versions_are_kept_and_removed_at_the_far_host_and_come_back(
     assert json.loads(rows(file)[2]["receipt"])["hosts"]["source"]["name"] == "right"
 
 
+def test_small_runs_tell_no_rate_of_the_path(
+    hosts: testbed.Hosts, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = here(capsys)
+    data = hosts.left.home() / tmp_path.name / "data"
+    data.mkdir()
+    (data / "big").write_bytes(random.Random(3).randbytes(20_000_000))
+    for number in range(3):
+        (data / "a").write_text(f"twelve byte{number}")
+        done = run("backup", file, "run", "records", "--once")
+        assert done.returncode == 0, done.stderr
+    (found,) = json.loads(run("backup", file, "forecast", "--json").stdout)
+    first_s, *small_s = [row["seconds"] for row in rows(file)]
+    assert min(small_s) / 2 < found["run"]["seconds"] < 2 * max(small_s)
+    assert first_s / 2 < found["restore"]["seconds"] < 2 * first_s
+    back = f"left:{hosts.left.home() / tmp_path.name / 'back'}"
+    done = run("backup", file, "restore", "records", "--to", back)
+    assert done.returncode == 0 and rows(file)[3]["kind"] == "restore", done.stderr
+    assert found["restore"]["seconds_low"] / 2 < rows(file)[3]["seconds"] < 2 * found["restore"]["seconds_high"]
+
+
 def test_a_daemon_that_is_killed_goes_on_between_hosts(hosts: testbed.Hosts, file: Path, tmp_path: Path) -> None:
     data, copies = hosts.left.home() / tmp_path.name / "data", hosts.right.home() / tmp_path.name / "copies"
     data.mkdir()
