@@ -162,7 +162,7 @@ def test_a_queue_that_was_not_measured_is_an_assumption(
     facts = replace(FACTS, queue_bytes=2.89e6, ranges={"queue_bytes": (0.72e6, 5.78e6)}, sources={"queue": queue})
     monkeypatch.setattr("elephan.cli.advise._facts", lambda *_: facts)
     monkeypatch.setattr("elephan.advise.advice.BUDGET_S", 0.5)
-    assert call(["advise", "path.toml"]) == 0
+    assert call(["advise", "192.0.2.7"]) == 0
     out = capsys.readouterr().out
     assert ("has a queue of 2.89 MB" in out) == is_measured
     assumed = "Its queue was not measured: 2.89 MB are assumed (720 kB to 5.78 MB; the path holds 200 kB"

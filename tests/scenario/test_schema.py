@@ -33,6 +33,10 @@ KEYS = (
     'source = "disk", sink = "disk" }'
 )
 PARETO = '{ kind = "replicate", rate = "10%", size = { min = "4KiB", max = "1MiB" } }'
+COLUMNS = (
+    f'{{ kind = "replicate", trace = "{ROOT}/examples/traces/tpcc-small.trace", '
+    'columns = "time:ns,device,offset:sectors,size:sectors,op:1=read" }'
+)
 RARE = [
     ['path.emulator="netem"', f"flow.workload={PROGRAM}", "flow.connections=2"],
     [f"flow.workload={KEYS}"],
@@ -41,6 +45,7 @@ RARE = [
     [f"flow.workload={PARETO}"],
     ['flow.workload={ kind = "bulk", bytes = "100GB" }', "run.duration=1h"],
     ["flow.send_overhead=1ms"],
+    [f"flow.workload={COLUMNS}"],
 ]
 """Changes of the base that no example has and none is drawn with."""
 
