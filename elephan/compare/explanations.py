@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from elephan import units
 from elephan.compare.run_metrics import Measured, Number, Run, bounds
+from elephan.compare.streams import mean_window, reno_window
 
 FULL = 0.9
-"""Share of the line from which it counts as filled: headers take 3.5 % of it, the start some more."""
+"""Share of what passes from which it counts as filled: headers take 3.5 % of it, the start some more."""
 
 ALL_OFFERED = 0.99
 """Part of the offered load from which all of it counts as carried."""
@@ -22,8 +23,12 @@ LINE_LOSSES = 0.5
 """Packets that the line takes per loss episode, from which the line's losses are what holds a congestion control down:
 a burst of drops is one episode, and so is a single packet that the line takes."""
 
+RESPONSE = 2.0
+"""Losses explain a mean window from Reno's by this factor to CUBIC's times it (RFC 9438, 5.1): a control that takes no
+loss for congestion, such as BBR, has a larger one, and a flow that something else holds down a smaller one."""
+
 MUCH_DROPPED = 0.01
-"""Part of the packets sent that its own queues drop, from which a note says so."""
+"""Part of the packets sent that queues, or policers, drop, from which a note says so."""
 
 LONG_QUEUE, SHORT_QUEUE = 0.5, 0.1
 """Mean queueing delay as a part of the least RTT: above the one it counts as long, below the other as short."""
@@ -49,33 +54,46 @@ def why(item: Measured, least_rtt_s: float | None) -> tuple[str, ...]:
 
 
 def limit(item: Measured) -> str:
-    """Name the limit of the goodput."""
+    """Name the limit of the goodput; "" where the numbers do not show it."""
     if _from(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
         return "carries all that is offered"
-    if _from(item, lambda run: run.line_share - FULL):
-        return "fills the line"
-    if not _below(item, lambda run: run.line_share - FULL):
+    own = set(item.own_limits)
+    if own and own != {""}:
+        return "" if len(own) > 1 else f"limited by {own.pop()}"
+    if _from(item, lambda run: run.filled - FULL):
+        return "fills what the policer passes" if item.is_policed else "fills the line"
+    if not _below(item, lambda run: run.filled - FULL):
         return ""
     if _below(item, lambda run: _over(run.load_share, FULL)):
         return _behind(item)
+    if _from(item, lambda run: _over(run.window_share, FULL)):
+        return "limited by its window"
     timeouts = item.mean(lambda run: run.timeouts) or 0.0
     if timeouts >= 1 and _from(item, lambda run: _over_episodes(run, run.timeouts, MANY_TIMEOUTS)):
         return f"waits for {units.count(timeouts)} time-out{'' if timeouts == 1 else 's'}"
-    return _cause(item) + _window(item)
+    cause = _cause(item)
+    return cause + _window(item) if cause else ""
 
 
 def _behind(item: Measured) -> str:
     """Name the limit of the goodput below a load that does not fill the line; "" if that is not certain."""
     if not _below(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
         return ""
-    carried = item.mean(lambda run: run.offered_share)
-    return f"carries {units.share(carried)} of what is offered"
+    text = f"carries {units.share(item.mean(lambda run: run.offered_share))} of what is offered"
+    drain_s = None if item.samples(lambda run: run.drain_s) is None else item.mean(lambda run: run.drain_s)
+    return text + ("" if drain_s is None else f" by the run's end, the rest within {units.duration(drain_s)} after it")
 
 
 def _cause(item: Measured) -> str:
-    """Name the losses that limit the goodput, if that is certain."""
-    if any(not _lost(run) and run.line_share < FULL for run in item.runs):
-        return "opens its window slowly"
+    """Name the losses that limit the goodput, or the slow growth of the window, if that is certain; else ""."""
+    if not item.is_greedy:
+        return ""
+    if any(not _lost(run) and run.filled < FULL for run in item.runs):
+        # A queue that was long proves that the window did fill the path: something else reduced it.
+        unfilled = all(_never_filled(run) for run in item.runs if not _lost(run))
+        return "opens its window slowly" if unfilled else ""
+    if not (_from(item, _above_least) and _below(item, _above_largest)):
+        return ""
     by_line = item.mean(lambda run: run.line_drops) or 0.0
     by_itself = item.mean(lambda run: run.caused_drops) or 0.0
     if by_line and not by_itself:
@@ -86,7 +104,31 @@ def _cause(item: Measured) -> str:
         return "limited by the line's losses"
     if _below(item, lambda run: _over_episodes(run, run.line_drops, LINE_LOSSES)):
         return "recovers slowly from the drops that it causes"
-    return "does not fill the line"
+    return ""
+
+
+def _never_filled(run: Run) -> bool:
+    """Return True if no packet waited for half a round trip: slow start queues half of a window that does not yet fill
+    the path (two packets for each one acknowledged)."""
+    return run.rtt_max_s is not None and run.rtt_min_s is not None and run.rtt_max_s < 1.5 * run.rtt_min_s
+
+
+def _over_responses(run: Run) -> tuple[float, float] | None:
+    """Return the mean window of a connection above the least that its loss episodes explain, and above the largest."""
+    if not run.recoveries or not run.sent_segments or not run.rtt_mean_s or run.window_packets is None:
+        return None
+    window, lost = run.window_packets / run.connections, run.recoveries / run.sent_segments
+    return window - reno_window(lost) / RESPONSE, window - RESPONSE * mean_window(lost, run.rtt_mean_s)
+
+
+def _above_least(run: Run) -> float | None:
+    found = _over_responses(run)
+    return None if found is None else found[0]
+
+
+def _above_largest(run: Run) -> float | None:
+    found = _over_responses(run)
+    return None if found is None else found[1]
 
 
 def _window(item: Measured) -> str:
@@ -108,23 +150,30 @@ def queue(item: Measured, least_rtt_s: float | None) -> str:
     if _from(item, waits(LONG_QUEUE)):
         mean_s = (item.mean(lambda run: run.rtt_mean_s) or 0.0) - least_rtt_s
         return f"a long queue, {units.duration(mean_s)} on average"
-    if _below(item, waits(SHORT_QUEUE)) and _from(item, lambda run: run.line_share - FULL / 2):
+    if _below(item, waits(SHORT_QUEUE)) and _from(item, lambda run: run.filled - FULL / 2):
         return "next to no queue"
     return ""
 
 
 def drops(item: Measured) -> str:
-    """Describe the part of its own packets that it has dropped."""
-    share = item.mean(_dropped) or 0.0
-    if _from(item, lambda run: _dropped(run) - MUCH_DROPPED):
-        return f"overflows queues: {units.share(share)} of its packets dropped there"
-    if not share and _from(item, lambda run: run.line_share - FULL / 2):
+    """Describe the part of its own packets that it has dropped, and where."""
+    for number, text in (
+        (_at_policers, "exceeds the policer: {} of its packets dropped there"),
+        (_in_queues, "overflows queues: {} of its packets dropped there"),
+    ):
+        if _from(item, lambda run, number=number: number(run) - MUCH_DROPPED):  # type: ignore[misc]
+            return text.format(units.share(item.mean(number)))
+    if not item.mean(lambda run: run.caused_drops) and _from(item, lambda run: run.filled - FULL / 2):
         return "causes no loss"
     return ""
 
 
-def _dropped(run: Run) -> float:
-    return run.caused_drops / run.sent_segments if run.sent_segments else 0.0
+def _in_queues(run: Run) -> float:
+    return (run.caused_drops - run.policer_drops) / run.sent_segments if run.sent_segments else 0.0
+
+
+def _at_policers(run: Run) -> float:
+    return run.policer_drops / run.sent_segments if run.sent_segments else 0.0
 
 
 def repeats(item: Measured) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from elephan.record import Record
+from elephan.report.flow_limits import BULK, own_limit
+from elephan.report.limits import window_bytes
 from elephan.report.statistics import Estimate, estimate
 from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, passing_bps, round_trip_ns
 
@@ -42,7 +44,25 @@ class Run:
     """Goodput of the reno neighbour beside this congestion control."""
     fair_bps: float
     """Goodput of the reno neighbour beside reno, with the same seed."""
+    passing_share: float | None = None
+    """Goodput as a part of what passes: the least rate of the route's links and policers. None: as `line_share`."""
+    policer_drops: float = 0
+    """Packets that policers dropped, part of `caused_drops`."""
+    rtt_max_s: float | None = None
+    drain_s: float | None = None
+    """Time after the run's end in which the rest of the workload's data arrived; None where some never did."""
+    window_share: float | None = None
+    """Goodput as a part of what the windows of all connections allow at the mean RTT."""
+    connections: float = 1
 
+    @property
+    def filled(self) -> float:
+        """Goodput as a part of what passes."""
+        return self.line_share if self.passing_share is None else self.passing_share
+
+
+GREEDY = BULK | {"replicate", "constant_rate"}
+"""Workloads that send what they get, or what they offer, without an answer to wait for."""
 
 Number = Callable[[Run], float | None]
 """A number of one repetition."""
@@ -58,6 +78,12 @@ class Measured:
     """Packets that the line holds without a queue."""
     exact: bool
     """True if nothing is drawn by chance: every seed gives the same numbers, and one repetition has no error."""
+    is_policed: bool = False
+    """A policer passes less than any link."""
+    is_greedy: bool = True
+    """All flows take what they get: none has requests of its own to wait for."""
+    own_limits: tuple[str, ...] = ()
+    """Per repetition, the rate of its own that every flow reaches, such as its pacing rate; "" for none."""
 
     def estimate(self, number: Number) -> Estimate | None:
         """Return the mean over the repetitions and half its 95 % interval; None when no repetition has it."""
@@ -110,7 +136,16 @@ def measure(
     """
     runs = tuple(_run(*three, flows) for three in zip(alone, beside, yardstick, strict=True))
     line_bps, packet_bytes, rtt_s = path_of(alone[0])
-    return Measured(cc, runs, line_bps * rtt_s / (8 * packet_bytes), exact)
+    spec = alone[0].spec
+    return Measured(
+        cc,
+        runs,
+        line_bps * rtt_s / (8 * packet_bytes),
+        exact,
+        is_policed=line_bps < min(spec["links"][hop]["rate_bps"] for hop in spec["flows"][0]["route"]),
+        is_greedy=all(flow["workload"]["kind"] in GREEDY for flow in spec["flows"]),
+        own_limits=tuple(own_limit(record) for record in alone),
+    )
 
 
 def _run(alone: Record, beside: Record, yardstick: Record, flows: int) -> Run:
@@ -121,7 +156,9 @@ def _run(alone: Record, beside: Record, yardstick: Record, flows: int) -> Run:
         return metric(name) or 0.0
 
     goodput, rtt_mean_s = count("goodput_bps"), metric("rtt_mean_s")
-    payload_bits = 8 * (path_of(alone)[1] - PACKET_OVERHEAD_BYTES)
+    passing_bps, packet_bytes, _ = path_of(alone)
+    payload_bits = 8 * (packet_bytes - PACKET_OVERHEAD_BYTES)
+    windows_bits = 8 * sum(window_bytes(flow) for flow in alone.spec["flows"])
     return Run(
         goodput_bps=goodput,
         line_share=count("line_share"),
@@ -141,6 +178,12 @@ def _run(alone: Record, beside: Record, yardstick: Record, flows: int) -> Run:
         window_packets=None if rtt_mean_s is None else goodput * rtt_mean_s / payload_bits,
         neighbour_bps=neighbour_of(beside, flows) or 0.0,
         fair_bps=neighbour_of(yardstick, flows) or 0.0,
+        passing_share=goodput / passing_bps,
+        policer_drops=_links(alone, "dropped_by_policer"),
+        rtt_max_s=metric("rtt_max_s"),
+        drain_s=metric("drain_s"),
+        window_share=None if rtt_mean_s is None else goodput * rtt_mean_s / windows_bits,
+        connections=len(alone.flows),
     )
 
 

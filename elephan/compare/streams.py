@@ -57,9 +57,19 @@ def one_stream_bps(spec: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
     for hop in flow["route"]:
         kept *= 1.0 - loss_per_packet(spec["links"][hop]["loss"], packet_bytes)
     if (lost := 1.0 - kept) > 0:
-        cubic = CUBIC_FACTOR * (rtt_s / lost) ** CUBIC_EXPONENT
-        packets = min(packets, max(cubic, RENO_FACTOR / lost**RENO_EXPONENT))
+        packets = min(packets, mean_window(lost, rtt_s))
     return packets * 8 * packet_bytes / rtt_s
+
+
+def mean_window(lost: float, rtt_s: float) -> float:
+    """Return the mean window of a CUBIC flow, packets, at a share of packets that begin a loss episode (RFC 9438, 5.1;
+    Reno's where that is larger)."""
+    return max(float(CUBIC_FACTOR * (rtt_s / lost) ** CUBIC_EXPONENT), reno_window(lost))
+
+
+def reno_window(lost: float) -> float:
+    """Return the mean window of a Reno flow, packets, at such a share."""
+    return float(RENO_FACTOR / lost**RENO_EXPONENT)
 
 
 def gain(item: Measured, one: Measured) -> str:

@@ -57,8 +57,8 @@ def columns(done: Comparison) -> list[Column]:
         ),
         _column(
             "drops caused",
-            "Packets that queues dropped: the loss that the congestion control itself causes. The line's own "
-            "losses do not count.",
+            "Packets that queues and policers dropped: the loss that the congestion control itself causes. The line's "
+            "own losses do not count.",
             units.count,
             _mean("caused_drops"),
         ),

@@ -79,6 +79,15 @@ def _limit(record: Record, entry: Entry) -> str:
     )
 
 
+def own_limit(record: Record) -> str:
+    """Return the rates of their own that all flow entries of a run reach, in words; "" where one reaches none."""
+    found = []
+    for entry in entries(record):
+        goodput = _goodput_bps(record, entry)
+        found.append("" if goodput is None else _own_rate(entry, goodput))
+    return " and ".join(dict.fromkeys(found)) if all(found) else ""
+
+
 def _goodput_bps(record: Record, entry: Entry) -> float | None:
     """Return the goodput of an entry's connections together, bit/s."""
     group = entry.specs[0]["group"]

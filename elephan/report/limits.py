@@ -53,7 +53,7 @@ class Entry:
     @property
     def window_bps(self) -> float:
         """Limit by its windows or send buffers together per round trip, bit/s of payload."""
-        return sum(8.0 * _window_bytes(spec) for spec in self.specs) / self.rtt_s
+        return sum(8.0 * window_bytes(spec) for spec in self.specs) / self.rtt_s
 
     @property
     def payload_bps(self) -> float:
@@ -182,7 +182,7 @@ def held_by_window(entry: Entry) -> list[str]:
     spec = entry.specs[0]
     tcp = spec["transport"]
     buffered = tcp["send_buffer_bytes"] is not None and tcp["send_buffer_bytes"] < tcp["window_bytes"]
-    size = units.size(_window_bytes(spec))
+    size = units.size(window_bytes(spec))
     each = f"{len(entry.specs)} windows" if len(entry.specs) > 1 else "its window"
     what = each.replace("window", "send buffer") if buffered else each
     why = f"{what} of {size} {'hold' if len(entry.specs) > 1 else 'holds'} it to {units.share(share)} of the line"
@@ -215,6 +215,7 @@ def above_line(entry: Entry) -> list[str]:
     ]
 
 
-def _window_bytes(spec: Mapping[str, Any]) -> int:
+def window_bytes(spec: Mapping[str, Any]) -> int:
+    """Return the largest window of a connection's specification, or its send buffer if that is smaller, bytes."""
     tcp = spec["transport"]
     return int(min(tcp["window_bytes"], tcp["send_buffer_bytes"] or tcp["window_bytes"]))

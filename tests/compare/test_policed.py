@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from elephan.cli.main import call
 from elephan.compare import compare
 from elephan.compare.table import in_use
 
@@ -45,3 +49,86 @@ def test_without_a_policer_nothing_is_added(tmp_path: Path) -> None:
     plain = "\n".join(line for line in POLICED.splitlines() if "policer" not in line)
     file.write_text(plain.replace("1Gbit/s", "20Mbit/s").replace("6s", "2s"))
     assert [row.cc for row in compare(file, "cubic", store="none").rows] == ["cubic"]
+
+
+def rows_of(capsys: pytest.CaptureFixture[str], file: Path, *words: str) -> dict[str, dict[str, Any]]:
+    """Rows of the command by congestion control."""
+    assert call(["compare", str(file), "--no-report", "--store", "none", "--json", *words]) == 0
+    return {row["congestion_control"]: row for row in json.loads(capsys.readouterr().out)}
+
+
+LOADED = """\
+[run]
+duration = "6s"
+[path]
+bandwidth = "1Gbit/s"
+rtt = "14ms"
+policer = {{ rate = "800Mbit/s", burst = "256KiB" }}
+{flows}
+"""
+
+
+def test_mirrored_writes_are_paced_too_and_no_reason_is_false(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Writes of 760 Mbit/s behind 800 Mbit/s: only those that are paced lose nothing."""
+    file = tmp_path / "mirror.toml"
+    file.write_text(LOADED.format(flows='[[flow]]\nworkload = { kind = "replicate", rate = "95MB/s" }'))
+    rows = rows_of(capsys, file, "--cc", "cubic,bbr")
+    (paced,) = [row for name, row in rows.items() if "paced at" in name]
+    assert paced["caused_drops"] == 0 < rows["cubic"]["caused_drops"]
+    (bound,) = [line for line in paced["in_use"] if "fq maxrate" in line]
+    assert float(bound.split()[-1].removesuffix("bit")) == pytest.approx(0.97 * 800e6, rel=1e-3)
+    # Its bound is 97 % of 800 Mbit/s, headers included.
+    assert paced["goodput_bps"] == pytest.approx(0.97 * 800e6 * 1448 / 1500, rel=0.03)
+    assert paced["why"][0] == "limited by its pacing rate (flow.max_pacing_rate)"
+    # 754 of the 772 Mbit/s of payload that pass: no drop holds it down.
+    assert rows["bbr"]["goodput_bps"] > 740e6
+    assert not any("recovers slowly" in text or "queues" in text for text in rows["bbr"]["why"])
+    assert any(text.startswith("exceeds the policer") for text in rows["bbr"]["why"])
+
+
+def test_a_flow_that_offers_little_leaves_its_rest_to_those_that_want_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = random.Random(2)
+    small = [draw.randrange(5, 200) for _ in range(2)]
+    loads = "\n".join(f'[[flow]]\nworkload = {{ kind = "constant_rate", load = "{load}Mbit/s" }}' for load in small)
+    file = tmp_path / "shared.toml"
+    file.write_text(LOADED.format(flows=f"[[flow]]\n{loads}").replace('"6s"', '"2s"'))
+    rows = rows_of(capsys, file, "--cc", "cubic")
+    (paced,) = [name for name in rows if "paced at" in name]
+    bound = float(paced.split()[-2]) * 1e6
+    assert bound == pytest.approx(0.97 * 800e6 * 1448 / 1500 - 1e6 * sum(small), rel=0.01)
+
+
+def test_writes_that_arrive_after_the_end_are_not_called_lost_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A burst of 960 Mbit/s in the last seconds passes 772: the rest of it needs a quarter of its time more."""
+    file = tmp_path / "burst.toml"
+    workload = '{ kind = "replicate", rate = "120MB/s", active = { on = "2s", off = "4s" } }'
+    file.write_text(LOADED.format(flows=f"[[flow]]\nworkload = {workload}").replace('"6s"', '"8s"'))
+    rows = rows_of(capsys, file, "--cc", "bbr")
+    (text,) = [text for text in rows["bbr"]["why"] if "of what is offered" in text]
+    assert "the rest within" in text and rows["bbr"]["drain_s"] == pytest.approx(2 * 960 / 772 - 2, rel=0.3)
+
+
+def test_the_probe_of_the_round_trip_is_not_laid_to_losses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """BBR without a loss has 5 % more over 600 ms, reno several times as much: losses are only reno's limit."""
+    file = tmp_path / "satellite.toml"
+    path = 'bandwidth = "50Mbit/s"\nrtt = "600ms"\nloss = {loss}'
+    text = f'[run]\nduration = "120s"\n[measure]\nwarmup = "30s"\n[path]\n{path}\n[[flow]]\n'
+    found = {}
+    for loss in ("1e-4", "0"):
+        file.write_text(text.replace("{loss}", loss))
+        found[loss] = rows_of(capsys, file, "--cc", "reno,bbr", "--set", "run.repetitions=8")
+    goodput = {(cc, loss): found[loss][cc]["goodput_bps"] for cc in ("reno", "bbr") for loss in found}
+    assert goodput["bbr", "1e-4"] == pytest.approx(goodput["bbr", "0"], rel=0.1)
+    assert goodput["reno", "0"] > 2 * goodput["reno", "1e-4"]
+    words = {key: " ".join(found[key[1]][key[0]]["why"]) for key in goodput}
+    assert "the line's losses" in words["reno", "1e-4"]
+    for loss in found:
+        assert not any(
+            text in words["bbr", loss] for text in ("the line's losses", "opens its window", "recovers slowly")
+        )
