@@ -16,11 +16,11 @@ from elephan.advise.draws import drawn, has_others
 from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast, workload_of
 from elephan.advise.harm import ORDINARY, Limit, harm_of
-from elephan.advise.plan import Plan, is_long, plan_of
+from elephan.advise.plan import Plan, is_long, is_start, plan_of
 from elephan.advise.race import Race
 from elephan.advise.reasons import reasons_of
 from elephan.advise.scenario import scenario_of
-from elephan.advise.simulation import REFERENCES, Path
+from elephan.advise.simulation import REFERENCES, Horizon, Path
 
 __all__ = ["Advice", "Band", "Candidate", "advise"]
 
@@ -41,6 +41,8 @@ EQUAL_POLICED = 0.05
 """The same before a policer, of which one that stays below its rate is taken: what it drops is sent twice."""
 SLACK = 0.08
 """Harm beyond the limit, on few paths, with which a candidate still goes to the last round."""
+BOUNDED = 0.95
+"""Share of its own rate from which a candidate has reached it."""
 LONG_PART, FORECAST_PART = 0.2, 0.2
 """Parts of the time for the whole copies of the last candidates, and for the forecast of the one that is proposed."""
 CORES = 2
@@ -68,6 +70,8 @@ class Advice:
     """Time of the whole copy, s."""
     not_steady: str | None = None
     """Reason why the simulated part is no sample of the rest: the bands are bounds then."""
+    is_harm_of_start: bool = False
+    """The runs beside the reference flows are too short for a flow's second loss: their harm is that of the start."""
     is_operators: bool = False
     """The operator named the limit."""
     rtt_s: float = 0.0
@@ -157,7 +161,11 @@ def advise(
         workers=workers,
     )  # fmt: skip
     race.of(chosen).long_run_bps = told.goodput_bps
-    table = [_row(race, one, usual, limit) for one in sorted(race.runs, key=lambda one: -race.of(one).goodput())]
+    long_horizon = plan.horizon if is_a_long_copy else None
+    table = [
+        _row(race, one, usual, limit, long_horizon)
+        for one in sorted(race.runs, key=lambda one: -race.of(one).goodput())
+    ]
     seconds = (told.seconds_low, told.seconds, told.seconds_high)
     goodput = (told.goodput_bps * seconds[1] / seconds[2], told.goodput_bps, told.goodput_bps * seconds[1] / seconds[0])
     harms = {name: _harm_band(race, chosen, place) for place, name in enumerate(REFERENCES)}
@@ -167,6 +175,8 @@ def advise(
         seconds=seconds,
         not_steady=told.refused,
         harm=harms,
+        is_harm_of_start=is_a_long_copy
+        and is_start(paths[0], plan.horizon, len(REFERENCES) + chosen.streams + len(paths[0].competitors)),
         limit=max(limits),
         limit_text=limit.text,
         is_operators=harm_limit is not None,
@@ -246,8 +256,15 @@ def _excess(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> float
     return value + MARGIN * min(error, 1.0) if one != usual or limit.share is not None else 0.0
 
 
-def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str, Any]:
-    runs = race.of(one)
+def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit, long_horizon: Horizon | None) -> dict[str, Any]:
+    """Return a row; `long_horizon`: times of the runs of a copy that takes several times as long."""
+    runs, path = race.of(one), race.paths[0]
+    sample = "copy"
+    if runs.long_run_bps is None and long_horizon is not None:
+        # A copy that has reached its own rate will not be faster.
+        is_bounded = one.pacing_bps is not None and runs.goodput() >= BOUNDED * one.pacing_bps
+        is_short = is_start(path, long_horizon, one.streams + len(path.competitors), one.window_bytes)
+        sample = "start" if is_short and not is_bounded else "part"
     draws = sorted(set(runs.beside) & set(race.nobody.beside))
     harms = harm_of([race.nobody.beside[draw] for draw in draws], [runs.beside[draw] for draw in draws])
     known = bool(draws)
@@ -255,6 +272,7 @@ def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit) -> dict[str
         "candidate": text_of(one),
         **asdict(one),
         "goodput_bps": runs.goodput(),
+        "sample": sample,
         "harm": dict(zip(REFERENCES, harms, strict=True)) if known else None,
         "excess": race.excess(one, usual, limit)[0] if known else None,
         "keeps_limit": _excess(race, one, usual, limit) <= TOLERANCE if known else None,

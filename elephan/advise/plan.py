@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from elephan.advise.draws import middle
 from elephan.advise.facts import PathFacts
-from elephan.advise.simulation import Horizon, horizon_of, packets_of
+from elephan.advise.measure import window_of
+from elephan.advise.simulation import Horizon, Path, horizon_of, packets_of
 
 PACKETS_PER_S = 6_000_000
 """Packets of a full bottleneck that one core simulates in a second, or more."""
@@ -19,6 +21,9 @@ LONG_RTTS = 50.0
 """The same of a long one, of which the second half counts: slow start says nothing of it."""
 LONG = 3.0
 """Times of a run that a copy takes at the line's rate at least, if it is long."""
+CUBIC_K = 0.75
+"""CUBIC is back at its window W, in packets, (0.75 W)^(1/3) s after a loss: (1 - beta) / C (RFC 9438, 4.2); Reno after
+W / 2 round trips."""
 RUNS = 200
 """Of a full plan."""
 
@@ -39,6 +44,15 @@ class Plan:
 def is_long(takes_s: float, horizon: Horizon) -> bool:
     """Return True if a copy that takes so long at the line's rate is mostly what comes after its start."""
     return takes_s > LONG * horizon.copy_s
+
+
+def is_start(path: Path, horizon: Horizon, flows: int, window_bytes: float = math.inf) -> bool:
+    """Return True if the measured part of a run is shorter than the time from one loss to the next of one of so many
+    flows with this window: it says nothing of what comes after their start."""
+    held = min(path.bound_bps * path.rtt_s / 8 / max(1, flows), window_bytes) / path.mtu_bytes
+    packets = min(held, window_of(path.loss, path.rtt_s))
+    cycle_s = min(packets / 2 * path.rtt_s, float((CUBIC_K * packets) ** (1 / 3)))
+    return horizon.copy_s - horizon.unmeasured_s < cycle_s
 
 
 def plan_of(

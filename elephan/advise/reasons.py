@@ -44,6 +44,8 @@ def reasons_of(
 ) -> list[str]:
     """Return the reasons, the path first."""
     reasons = [facts_text(facts)]
+    # The goodput of a start is no candidate's beside that of a copy.
+    table = [row for row in table if row.get("sample") != "start"]
     rows = {str(row["candidate"]): row for row in table}
     one = rows.get(text_of(ordinary(1)))
     if one is not None and goodput_bps > CLEARLY * one["goodput_bps"]:

@@ -28,6 +28,11 @@ def lines(advice: Advice, *, with_table: bool = False) -> list[str]:
         )
     harms = ", ".join(f"a {name} flow loses {_harm(band)}" for name, band in advice.harm.items())
     found.append(f"harm: {harms}")
+    if advice.is_harm_of_start:
+        found.append(
+            f"note: harm is that of the first {duration(advice.simulated['copy_s'])}, too short for the flows to lose "
+            "packets twice; a longer copy may do more or less"
+        )
     found.append(f"limit: {advice.limit_text}")
     if not advice.keeps_limit:
         found.append("warning: no candidate keeps the limit")
@@ -60,15 +65,24 @@ def _keeps(row: Mapping[str, Any]) -> str:
     return f"+{share(row['excess'])}" if row["excess"] > 0 else "not sure"
 
 
+SAMPLES = {"copy": "", "part": "of {}", "start": "start only, {}"}
+"""Words for the simulated part that a row's goodput is of: the copy until it is steady, a run, or the start alone."""
+
+
 def _table(advice: Advice) -> list[str]:
-    rows = [("candidate", "goodput", "reno loses", "cubic loses", "limit")]
+    rows = [["candidate", "goodput", "sample", "reno loses", "cubic loses", "limit"]]
+    lasts = duration(advice.simulated["copy_s"])
     for row in advice.table[:ROWS]:
         harm = row["harm"]
         of = ("", "") if harm is None else tuple(share(max(0.0, harm[name])) for name in ("reno", "cubic"))
         keeps = "" if row["excess"] is None else _keeps(row)
-        rows.append((row["candidate"], rate(row["goodput_bps"]), *of, keeps))
-    wide = [max(len(row[column]) for row in rows) for column in range(5)]
-    return [
-        f"{row[0]:<{wide[0]}}  {row[1]:>{wide[1]}}  {row[2]:>{wide[2]}}  {row[3]:>{wide[3]}}  {row[4]}".rstrip()
-        for row in rows
-    ]
+        sample = SAMPLES[row.get("sample", "copy")].format(lasts)
+        rows.append([row["candidate"], rate(row["goodput_bps"]), sample, *of, keeps])
+    if not any(row[2] for row in rows[1:]):
+        rows = [[*row[:2], *row[3:]] for row in rows]
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    found = []
+    for first, *others, last in rows:
+        numbers = (f"{text:>{width}}" for text, width in zip(others, wide[1:-1], strict=True))
+        found.append("  ".join([f"{first:<{wide[0]}}", *numbers, last]).rstrip())
+    return found

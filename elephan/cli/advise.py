@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +14,7 @@ from elephan.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from elephan.advise.facts import PathFacts
+    from elephan.measure.simulated import Traffic
 
 SCENARIO = ".toml"
 
@@ -28,7 +30,7 @@ def advise(
         typer.Argument(
             metavar="TOWARDS|FILE.toml",
             help="Far end of the path: a reflector, HOST:PORT (port 862 where none is named), or a host of `elephan "
-            "hosts`. A scenario: its path is measured in the simulator.",
+            "hosts`. A scenario: its path is measured in the simulator, beside all its traffic; [path] alone is idle.",
             show_default=False,
         ),
     ],
@@ -83,6 +85,7 @@ def advise(
     names = CONTROLS if controls is None else tuple(name.strip() for name in controls.split(","))
     _check_controls(names)
     facts = _facts(towards, wanted, from_)
+    others = _others(towards)
     say("simulating")
     advice = advised(facts, bytes_to_copy=wanted, harm_limit=limit, controls=names, seed=seed)
     if save is not None:
@@ -91,9 +94,42 @@ def advise(
         except OSError as error:
             raise RunError(f"--save {save}: {error.strerror}") from error
     if json_:
-        emit(json.dumps({"towards": towards, "facts": facts.as_dict(), **advice.as_dict()}, indent=1))
+        found = {"towards": towards, **others.as_dict(), "facts": facts.as_dict(), **advice.as_dict()}
+        emit(json.dumps(found, indent=1))
         return
-    emit("\n".join(lines(advice, with_table=table)))
+    emit("\n".join([*others.lines(), *lines(advice, with_table=table)]))
+
+
+@dataclass(frozen=True)
+class _Others:
+    """Traffic of a scenario, beside which its path was measured. None: a real path."""
+
+    file: str
+    traffic: Traffic | None = None
+
+    def lines(self) -> list[str]:
+        """Return the first line of the output; none for a real path."""
+        if self.traffic is None:
+            return []
+        kinds = (("flow", self.traffic.flows), ("background", self.traffic.background))
+        named = " and ".join(
+            f"{kind if len(names) == 1 or kind == 'background' else 'flows'} {', '.join(names)}"
+            for kind, names in kinds
+            if names
+        )
+        if not named:
+            return [f"others: none in {self.file}"]
+        return [f"others: {named} of {self.file}; the copy is one more (for an idle path: a file with [path] alone)"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {} if self.traffic is None else {"others": asdict(self.traffic)}
+
+
+def _others(towards: str) -> _Others:
+    from elephan.measure.simulated import traffic_of
+
+    return _Others(towards, traffic_of(towards)) if towards.endswith(SCENARIO) else _Others(towards)
 
 
 def _facts(towards: str, wanted: int, from_: str | None) -> PathFacts:

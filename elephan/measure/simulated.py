@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,30 @@ from typing import Any
 
 from elephan import control_process
 from elephan.errors import InputError
-from elephan.scenario import expand, load
+from elephan.scenario import Scenario, expand, load
+from elephan.scenario.load import read
 
 START_S = 1.0
 """Beginning of the test, s: traffic has then been there for a while."""
+
+IDLE = """
+[[flow]]
+name = "idle"
+workload = { kind = "bulk", bytes = "1B" }
+"""
+"""Traffic that is added to a file with a path alone: it names the route, and ends before the test starts."""
+IDLE_LASTS = "run.duration=10min"
+"""Length of a run whose file names none: the test ends it."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Traffic of a scenario beside which its path is measured."""
+
+    flows: tuple[str, ...]
+    """Names of its `[[flow]]` entries."""
+    background: tuple[str, ...]
+    """Names of its `[[background]]` entries."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +52,13 @@ def simulate_test(
 ) -> Simulated:
     """Run a path test beside the first run of a scenario, on the route of its first flow, from `start_s` on.
 
-    Without a flow it takes the route of the first background traffic, and the same nodes back.
+    Without a flow it takes the route of the first background traffic, and the same nodes back. A file with a [path] and
+    no traffic is an idle path.
 
     `test` has the keys of a train test: `{"test": "capacity", "packet_bytes": 1500}`. Raises `ScenarioError` for a
     scenario that cannot run, `InputError` for a wrong test or a run that ends before it.
     """
-    spec = expand(load(scenario, overrides))[0].to_spec()
+    spec = expand(_loaded(scenario, overrides))[0].to_spec()
     # The test ends the run; flows that are done earlier do not.
     spec["stop_when_done"] = False
     at = {"start_ns": round(start_s * 1e9), **_route(scenario, spec)}
@@ -45,6 +67,33 @@ def simulate_test(
     except ValueError as wrong:
         raise InputError(f"{scenario}: {wrong}") from wrong
     return Simulated(found["outcome"], found["truth"])
+
+
+def traffic_of(scenario: Path | str) -> Traffic:
+    """Return the traffic that a scenario has of its own. Raises `ScenarioError`."""
+    if _is_idle(read(Path(scenario))):
+        return Traffic((), ())
+    document = expand(load(scenario))[0].document
+    return Traffic(tuple(document.flow_names()), tuple(document.background_names()))
+
+
+def _loaded(scenario: Path | str, overrides: Sequence[str]) -> Scenario:
+    """Return a scenario; a file with a path alone has traffic that ends at once. Raises `ScenarioError`."""
+    text = read(Path(scenario))
+    if not _is_idle(text):
+        return load(scenario, overrides)
+    length = [] if "run" in tomllib.loads(text) else [IDLE_LASTS]
+    return Scenario(Path(scenario), text + IDLE, [*length, *overrides])
+
+
+def _is_idle(text: str) -> bool:
+    """Return True for a file with a [path] and no traffic."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        # The loader has the message.
+        return False
+    return "path" in raw and "flow" not in raw and "background" not in raw
 
 
 def _route(scenario: Path | str, spec: Mapping[str, Any]) -> dict[str, list[int]]:

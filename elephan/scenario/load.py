@@ -367,6 +367,19 @@ class Scenario:
         return None
 
 
+def read(path: Path) -> str:
+    """Return the text of a scenario file. Raises `ScenarioError`."""
+    try:
+        # Editors on Windows begin a file with a byte order mark.
+        return user_files.read_text(path, user_files.TOML, "utf-8-sig")
+    except OSError as error:
+        raise ScenarioError(path, None, None, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ScenarioError(path, None, None, f"not UTF-8, as TOML must be: {error}") from None
+    except ValueError as error:
+        raise ScenarioError(path, None, None, f"not the name of a file: {error}") from None
+
+
 def load(file: Path | str, overrides: Sequence[str] = (), on_progress: OnProgress | None = None) -> Scenario:
     """Read and validate a scenario; `on_progress` receives each variant with its number.
 
@@ -375,15 +388,7 @@ def load(file: Path | str, overrides: Sequence[str] = (), on_progress: OnProgres
     `ScenarioError`.
     """
     path = Path(file)
-    try:
-        # Editors on Windows begin a file with a byte order mark.
-        text = user_files.read_text(path, user_files.TOML, "utf-8-sig")
-    except OSError as error:
-        raise ScenarioError(path, None, None, f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ScenarioError(path, None, None, f"not UTF-8, as TOML must be: {error}") from None
-    except ValueError as error:
-        raise ScenarioError(path, None, None, f"not the name of a file: {error}") from None
+    text = read(path)
     try:
         return Scenario(path, text, overrides, on_progress)
     except ScenarioError as error:

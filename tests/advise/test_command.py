@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from elephan.advise import advice
+from elephan.advise.plan import Plan
+from elephan.advise.simulation import Horizon
 from tests.hosts.conftest import Elephan
 
 
@@ -35,10 +38,6 @@ def test_a_scenario_that_is_none(elephan: Elephan, tmp_path: Path) -> None:
 def test_a_scenario_gets_a_proposal(
     elephan: Elephan, lossy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from elephan.advise import advice
-    from elephan.advise.plan import Plan
-    from elephan.advise.simulation import Horizon
-
     quick = Plan(Horizon(0.6, 2.0), candidates=5, first_draws=1, harm_draws=1, batch=5, finalists=1, draws=2)
     monkeypatch.setattr(advice, "plan_of", lambda *arguments: quick)
     fitted = tmp_path / "fitted.toml"
@@ -49,6 +48,59 @@ def test_a_scenario_gets_a_proposal(
     assert elephan("check", fitted).returncode == 0
     told = json.loads(elephan("advise", lossy, "--json", "--harm", "5%").stdout)
     assert told["facts"]["rate_bps"] > 3e7 and told["candidate"]["streams"] >= 1 and told["limit"] == 0.05
+
+
+QUICK = Plan(Horizon(0.6, 2.0), candidates=4, first_draws=1, harm_draws=1, batch=4, finalists=1, draws=2)
+
+PATH = """\
+[path]
+bandwidth = "{bandwidth}"
+rtt = "{rtt}"
+queue = "1bdp"
+"""
+
+
+def test_a_path_alone_is_idle(elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    file = tmp_path / "idle.toml"
+    file.write_text(PATH.format(bandwidth="40Mbit/s", rtt="20ms"))
+    done = elephan("advise", file, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["others"] == {"flows": [], "background": []}
+    assert told["facts"]["competing_bps"] == 0 and told["facts"]["competing_flows"] == 0
+    assert told["facts"]["rate_bps"] == pytest.approx(40e6, rel=0.02)
+    assert told["facts"]["rtt_s"] == pytest.approx(0.02, rel=0.02)
+
+
+def test_a_scenario_s_own_flows_are_named_as_others(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    file = tmp_path / "busy.toml"
+    traffic = '[run]\nduration = "9s"\n[[flow]]\nname = "copy"\n[[background]]\nname = "voice"\nrate = "1Mbit/s"\n'
+    file.write_text(PATH.format(bandwidth="40Mbit/s", rtt="20ms") + traffic)
+    first = elephan("advise", file).stdout.splitlines()[0]
+    assert first.startswith(f"others: flow copy and background voice of {file};") and "[path] alone" in first
+
+
+def test_a_sample_of_the_start_is_marked_and_so_is_its_harm(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1 Gbit/s and 100 ms hold 8,333 packets: eight CUBIC flows of 1,042 each need 9.2 s from one loss to the next."""
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    file = tmp_path / "long.toml"
+    file.write_text(PATH.format(bandwidth="1Gbit/s", rtt="100ms"))
+    done = elephan("advise", file, "--for", "4TB", "--table")
+    lines = done.stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("candidate"))
+    assert "sample" in lines[at]
+    marked = ["start only, 2.00 s" in line for line in lines[at + 1 :] if "together" not in line]
+    assert any(marked) and not all(marked)
+    (proposed,) = [line.removeprefix("proposed: ") for line in lines if line.startswith("proposed: ")]
+    (row,) = [line for line in lines[at + 1 :] if line.startswith(f"{proposed}  ")]
+    assert "start only" not in row
+    assert any(line.startswith("note: harm is that of the first 2.00 s") for line in lines)
 
 
 def test_help_loads_no_core() -> None:
