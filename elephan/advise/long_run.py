@@ -15,6 +15,7 @@ from elephan.advise.candidate import Candidate
 from elephan.advise.simulation import Horizon, spec_of
 from elephan.advise.simulation import Path as SimulatedPath
 from elephan.errors import InputError
+from elephan.report.copy_bounds import with_agreement
 from elephan.run_spec.types import CopyWorkloadSpec, RunSpec
 from elephan.scenario.copy import mean_sent_bytes
 from elephan.scenario.spec.extrapolate import EPISODES, RANDOM_EPISODES
@@ -63,7 +64,7 @@ def long_run(path: SimulatedPath, candidate: Candidate, copy: CopyWorkloadSpec, 
             raise InputError(f"the copy cannot be simulated: {error}") from None
         mine = result.flows[: candidate.streams]
         delivered = sum(int(cast(int, flow["delivered_bytes"])) for flow in mine)
-        how = result.extrapolation
+        how = with_agreement(result.extrapolation)
         group = result.flow_groups[0] if result.flow_groups else mine[0]
         if how is None:
             if (done_s := group.get("completion_s")) is None:

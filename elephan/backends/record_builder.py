@@ -10,6 +10,7 @@ from elephan.backends.job import Job
 from elephan.congestion_control import label_of, parts_of
 from elephan.core import native, version
 from elephan.record import InputFile, Record, SeriesInfo
+from elephan.report.copy_bounds import settled, with_agreement
 from elephan.report.notes import extrapolated
 from elephan.run_spec.types import FlowSpec, RunSpec
 from elephan.store.series import Series, digest_of
@@ -46,6 +47,9 @@ def build_record(
     numbers, quantiles = split_quantiles(result.metrics)
     # Each look at a list of the core's makes it anew.
     flows, entries = result.flows, result.flow_groups
+    how = with_agreement(result.extrapolation)
+    if how is not None and "bounds_agree" in how:
+        numbers, flows, entries = settled(numbers), [settled(flow) for flow in flows], [settled(of) for of in entries]
     named: dict[int, tuple[str, dict[str, Any]]] = {}
     columns = result.flow_series, result.link_series
     series = Series.from_columns(*columns)
@@ -64,14 +68,14 @@ def build_record(
         links=list(result.links),
         background=list(result.background),
         flow_groups=[_bounded(entry, len(entries)) for entry in entries],
-        extrapolation=result.extrapolation,
+        extrapolation=how,
         short_flows=list(result.short_flows),
         quantiles=quantiles,
         manager=result.manager,
         event_times_s=list(result.event_times_s),
         windows=windows_of(list(result.windows)),
         cwnd_reductions=reductions,
-        notes=[*notes, *not_reduced(reductions), *extrapolated(job.spec, result.extrapolation)],
+        notes=[*notes, *not_reduced(reductions), *extrapolated(job.spec, how)],
         host=host_facts() | (host or {}),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         spec=spec,

@@ -99,6 +99,14 @@ def extrapolated(spec: Mapping[str, Any], how: Mapping[str, Any] | None) -> list
             "of it"
         ]
     whole = "the run ends before the copy"
+    if "bounds_agree" in how:
+        if "completion_s" in how:
+            whole = f"completion {units.duration(how['completion_s'])}"
+        return [
+            f"{part}, the rest follows at {units.rate(how['goodput_bps'])}: what the line and the copy's own settings "
+            "let through, and the control's response to as many losses as were seen, agree within 1 %: "
+            f"{whole}; counters are of the part; --exact (run.exact) simulates all of it"
+        ]
     if "completion_s" in how:
         expected, low, high = (how[f"completion_{key}s"] for key in ("", "low_", "high_"))
         whole = f"completion {units.duration(expected)}, 95 % from {units.duration_range(low, high)}"

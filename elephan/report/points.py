@@ -204,8 +204,8 @@ def keys_in_cc_name(records: Sequence[Record]) -> frozenset[str]:
 def _band(record: Record, name: str) -> float | None:
     """Return half the 95 % interval of a metric that was extrapolated."""
     how = record.extrapolation or {}
-    if "refused" in how:
-        # The value is that of the simulated part, and the bounds are those of the whole.
+    if "refused" in how or "bounds_agree" in how:
+        # Bounds are no interval of chance; of a refusal the value is that of the simulated part.
         return None
     stem, line = ("goodput", 1.0) if name == "line_share" else (name.rpartition("_")[0], None)
     low, high = (how.get(f"{stem}_{end}_{'bps' if stem == 'goodput' else 's'}") for end in ("low", "high"))

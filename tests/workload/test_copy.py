@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ from rich.console import Console
 
 import elephan
 from elephan.api import jobs_of, load
+from elephan.cli.main import call
+from elephan.report.copy_bounds import with_agreement
 from elephan.report.metrics import CATALOGUE
 from elephan.report.notes import extrapolated
 from elephan.report.table import print_table
+from elephan.scenario.spec import extrapolate
 
 SCENARIO = """
 [run]
@@ -104,6 +108,43 @@ def test_losses_that_are_drawn_want_more_of_them_than_those_of_a_queue(file: str
         return int(job.spec["extrapolate"]["least_episodes"])
 
     assert episodes() == 5 and episodes(**{"path.loss": 1e-6}) == 30
+
+
+def test_bounds_that_agree_are_the_completion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Losses at 1e-6 let one CUBIC stream have more than its pace: few are seen, and the pace is the answer."""
+    monkeypatch.setattr(extrapolate, "MOST_PACKETS", 2**23)
+    file = tmp_path / "paced.toml"
+    pace_bps, data = 245_000_000, 300 * 10**9
+    flow = f'max_pacing_rate = "{pace_bps}bit/s"\nworkload = {{ kind = "bulk", bytes = "{data}B" }}\n'
+    flow = f'connections = 8\ndistribution = "striped"\n{flow}'
+    path = '[path]\nbandwidth = "10Gbit/s"\nrtt = "20ms"\nloss = 1e-6\nqueue = "1bdp"\n'
+    file.write_text(f'[run]\nduration = "1h"\n{path}[[flow]]\nname = "copy"\n{flow}')
+    results = elephan.run(file, store="none")
+    assert "completion" in printed(results).splitlines()[0] and "20 min 24 s" in printed(results)
+    assert call(["run", str(file), "--store", "none", "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    metrics, (entry,) = record["metrics"], record["flow_groups"]
+    expected_s = 8 * data / (8 * pace_bps)
+    assert metrics["completion_low_s"] <= metrics["completion_s"] <= metrics["completion_high_s"]
+    assert metrics["completion_s"] == entry["completion_s"] == pytest.approx(expected_s, rel=0.01)
+    assert metrics["goodput_bps"] == pytest.approx(8 * pace_bps, rel=0.01)
+    assert metrics["line_share"] == pytest.approx(8 * pace_bps / 10e9, rel=0.01)
+    (note,) = [note for note in record["notes"] if note.startswith("flow copy: ") and "were simulated" in note]
+    assert "agree within 1 %: completion 20 min" in note and "cannot" not in note and "between" not in note
+
+
+def test_bounds_that_the_simulated_part_contradicts_give_no_completion() -> None:
+    how = {
+        "refused": "only 5 loss episodes were seen, 30 are wanted",
+        **dict.fromkeys(("goodput_low_bps", "goodput_high_bps", "rest_low_bps", "second_half_bps"), 8e9),
+        **dict.fromkeys(("completion_low_s", "completion_high_s"), 300.0),
+    }
+    found = with_agreement(how)
+    assert found is not None and (found["completion_s"], found["goodput_bps"]) == (300.0, 8e9)
+    for contradiction in ({"second_half_bps": 7e9}, {"goodput_low_bps": 7.8e9}):
+        assert with_agreement(how | contradiction) == how | contradiction
 
 
 def test_a_refusal_says_why_and_what_to_do() -> None:
