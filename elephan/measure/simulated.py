@@ -1,4 +1,4 @@
-"""A path test in the simulator: beside the traffic of a scenario's first run, with the truth (`--in SCENARIO.toml`)."""
+"""A path test in the simulator, beside the traffic of a scenario's first run, with the truth (`measure TEST FILE`)."""
 
 from __future__ import annotations
 

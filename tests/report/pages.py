@@ -125,7 +125,7 @@ def measured(number: int, cc: str) -> Measured:
             sent_segments=2_400_000,
             retransmitted_segments=312 + 700 * number,
             timeouts=0,
-            recoveries=20,
+            recoveries=2,
             rtt_mean_s=0.041 + 0.002 * number,
             rtt_min_s=0.04,
             lag_p99_s=None,
