@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -37,6 +38,14 @@ for ended_by, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 REQUIRED = os.environ.get("ELEPHAN_REQUIRE_KERNEL") == "1"
 """Set by .ci/run where root, /dev/net/tun and BTF are there: nothing of KERNEL may then be skipped."""
+
+
+@pytest.fixture(autouse=True)
+def fresh_console() -> None:
+    """Forget the console of an earlier test: it writes to that test's captured output, which is closed."""
+    module = sys.modules.get("elephan.cli.console")
+    if module is not None:
+        module.console.cache_clear()
 
 
 def is_alone(path: Path) -> bool:

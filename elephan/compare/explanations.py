@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from elephan import units
 from elephan.compare.run_metrics import Measured, Number, Run, bounds
-from elephan.compare.streams import mean_window, reno_window
+from elephan.report.loss_window import RESPONSE, mean_window, reno_window
 
 FULL = 0.9
 """Share of what passes from which it counts as filled: headers take 3.5 % of it, the start some more."""
@@ -22,10 +22,6 @@ MANY_TIMEOUTS = 0.2
 LINE_LOSSES = 0.5
 """Packets that the line takes per loss episode, from which the line's losses are what holds a congestion control down:
 a burst of drops is one episode, and so is a single packet that the line takes."""
-
-RESPONSE = 2.0
-"""Losses explain a mean window from Reno's by this factor to CUBIC's times it (RFC 9438, 5.1): a control that takes no
-loss for congestion, such as BBR, has a larger one, and a flow that something else holds down a smaller one."""
 
 MUCH_DROPPED = 0.01
 """Part of the packets sent that queues, or policers, drop, from which a note says so."""

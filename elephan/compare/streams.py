@@ -10,6 +10,7 @@ from elephan import units
 from elephan.compare.run_metrics import Measured, bounds
 from elephan.compare.selection import Choice
 from elephan.report.chance import loss_per_packet
+from elephan.report.loss_window import mean_window
 from elephan.report.statistics import estimate
 from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, passing_bps, round_trip_ns
 
@@ -20,10 +21,6 @@ STREAMS_CC = "cubic"
 """The congestion control that is compared with several streams: the default of Linux, Windows and macOS (RFC 9438)."""
 LIMITED = 0.8
 """Share of what passes below which one stream counts as limited by its window or by the line's losses."""
-CUBIC_FACTOR, CUBIC_EXPONENT = 1.054, 0.75
-RENO_FACTOR, RENO_EXPONENT = 1.2247, 0.5
-"""Mean window of one stream, packets, by the loss events per packet p: CUBIC's 1.054 (RTT/p)^0.75, or Reno's
-sqrt(3/2)/p^0.5 where that is more (RFC 9438, 5.1)."""
 GAIN = 1.05
 """Goodput of several streams, in times that of one, from which it counts as gained."""
 
@@ -59,17 +56,6 @@ def one_stream_bps(spec: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
     if (lost := 1.0 - kept) > 0:
         packets = min(packets, mean_window(lost, rtt_s))
     return packets * 8 * packet_bytes / rtt_s
-
-
-def mean_window(lost: float, rtt_s: float) -> float:
-    """Return the mean window of a CUBIC flow, packets, at a share of packets that begin a loss episode (RFC 9438, 5.1;
-    Reno's where that is larger)."""
-    return max(float(CUBIC_FACTOR * (rtt_s / lost) ** CUBIC_EXPONENT), reno_window(lost))
-
-
-def reno_window(lost: float) -> float:
-    """Return the mean window of a Reno flow, packets, at such a share."""
-    return float(RENO_FACTOR / lost**RENO_EXPONENT)
 
 
 def gain(item: Measured, one: Measured) -> str:

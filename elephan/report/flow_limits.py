@@ -7,6 +7,7 @@ from typing import Any
 
 from elephan.record import Record
 from elephan.report.limits import CHANGES, Entry, entries, held_by_window
+from elephan.report.loss_window import RESPONSE, mean_window
 from elephan.run_spec.route import PACKET_OVERHEAD_BYTES
 
 BULK = frozenset({"bulk", "copy", "program"})
@@ -71,12 +72,31 @@ def _limit(record: Record, entry: Entry) -> str:
     if held_by_window(entry):
         # Its note says how far that is below the line.
         return ""
+    waits = _waits(entry)
+    if waits:
+        return waits
+    losses = _losses(record, entry)
+    if losses and "policer" not in losses and _exceeds_response(entry, goodput):
+        return "its congestion control: its mean window is larger than its losses explain"
     return (
-        _waits(entry)
-        or _losses(record, entry)
+        losses
         or _start(record, entry)
         or "its congestion control: it lost nothing and reached no window and no rate"
     )
+
+
+def _exceeds_response(entry: Entry, goodput_bps: float) -> bool:
+    """Return True if the mean window of a connection is larger than Reno's and CUBIC's at as many loss episodes, as
+    that of a control that takes no loss for congestion."""
+    rtts_s = [float(flow["rtt_mean_s"]) for flow in entry.flows if flow.get("rtt_mean_s")]
+    sent = sum(flow.get("sent_segments") or 0 for flow in entry.flows)
+    episodes = sum((flow.get("fast_retransmits") or 0) + (flow.get("timeouts") or 0) for flow in entry.flows)
+    if not rtts_s or not sent or not episodes:
+        return False
+    rtt_s = sum(rtts_s) / len(rtts_s)
+    payload_bits = 8 * (int(entry.specs[0]["transport"]["mtu_bytes"]) - PACKET_OVERHEAD_BYTES)
+    window_packets = goodput_bps * rtt_s / payload_bits / len(entry.specs)
+    return window_packets > RESPONSE * mean_window(episodes / sent, rtt_s)
 
 
 def own_limit(record: Record) -> str:

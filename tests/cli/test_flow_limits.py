@@ -117,3 +117,24 @@ def test_what_delays_rather_than_losses_limit_is_the_control(limits: Limits) -> 
         COPY, "flow.congestion_control=vegas", "flow.workload=bulk", "flow.initial_ssthresh=2", "path.rtt=100ms"
     )
     assert found == ["its congestion control: it lost nothing and reached no window and no rate"]
+
+
+SATELLITE = """
+[run]
+duration = "60s"
+[path]
+bandwidth = "50Mbit/s"
+rtt = "600ms"
+queue = "1bdp"
+loss = 1e-4
+[[flow]]
+name = "copy"
+"""
+
+
+def test_losses_do_not_limit_a_control_that_takes_none_for_congestion(limits: Limits) -> None:
+    """BBR fills as much of this path without losses: PROBE_RTT takes the rest."""
+    (phrase,) = limits(SATELLITE, "flow.copy.congestion_control=bbr")
+    assert phrase == "its congestion control: its mean window is larger than its losses explain"
+    (phrase,) = limits(SATELLITE, "flow.copy.congestion_control=reno", "path.loss=1e-3")
+    assert phrase.startswith("losses on link path.forward")
