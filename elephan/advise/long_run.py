@@ -12,8 +12,8 @@ from typing import cast
 from elephan.advise.candidate import Candidate
 from elephan.advise.simulation import Horizon, simulated, spec_of
 from elephan.advise.simulation import Path as SimulatedPath
+from elephan.backends.copy_bounds import with_agreement
 from elephan.errors import InputError
-from elephan.report.copy_bounds import with_agreement
 from elephan.run_spec.types import CopyWorkloadSpec, RunSpec
 from elephan.scenario.copy import mean_sent_bytes
 from elephan.scenario.spec.extrapolate import EPISODES, RANDOM_EPISODES

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from elephan.backends.copy_bounds import settled, with_agreement
 from elephan.backends.host import host_facts
 from elephan.backends.job import Job
 from elephan.congestion_control import label_of, parts_of
 from elephan.core import native, version
 from elephan.record import InputFile, Record, SeriesInfo
-from elephan.report.copy_bounds import settled, with_agreement
 from elephan.report.notes import extrapolated
 from elephan.run_spec.types import FlowSpec, RunSpec
 from elephan.store.series import Series, digest_of

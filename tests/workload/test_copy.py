@@ -12,8 +12,8 @@ from rich.console import Console
 
 import elephan
 from elephan.api import jobs_of, load
+from elephan.backends.copy_bounds import with_agreement
 from elephan.cli.main import call
-from elephan.report.copy_bounds import with_agreement
 from elephan.report.metrics import CATALOGUE
 from elephan.report.notes import extrapolated
 from elephan.report.table import print_table
