@@ -7,8 +7,8 @@ rule's threshold: what another seed might turn round is not said.
 from __future__ import annotations
 
 from elephan import units
+from elephan.compare.loss_window import RESPONSE, mean_window, reno_window
 from elephan.compare.run_metrics import Measured, Number, Run, bounds
-from elephan.report.loss_window import RESPONSE, mean_window, reno_window
 
 FULL = 0.9
 """Share of what passes from which it counts as filled: headers take 3.5 % of it, the start some more."""

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from elephan import units
+from elephan.compare.loss_window import mean_window
 from elephan.compare.run_metrics import Measured, bounds
 from elephan.compare.selection import Choice
 from elephan.report.chance import loss_per_packet
-from elephan.report.loss_window import mean_window
 from elephan.report.statistics import estimate
 from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, passing_bps, round_trip_ns
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from elephan.record import Record
 from elephan.report.limits import CHANGES, Entry, entries, held_by_window
-from elephan.report.loss_window import RESPONSE, mean_window
 from elephan.run_spec.route import PACKET_OVERHEAD_BYTES
 
 BULK = frozenset({"bulk", "copy", "program"})
@@ -26,6 +25,10 @@ MINOR = 0.05
 START_ROUND_TRIPS = 30
 """Round trips within which a flow without losses is still opening its window: slow start fills 10^6 packets in 17, with
 delayed acknowledgments in 28."""
+
+LOSS_BLIND = frozenset({"bbr"})
+"""Controls that do not take a loss for congestion: losses below a fifth of the packets do not slow them (Cardwell et
+al. 2016). Behind a policer its drops are what their model measures."""
 
 CAUSES = {
     "dropped_by_policer": "the policer of {}, which dropped packets",
@@ -76,27 +79,14 @@ def _limit(record: Record, entry: Entry) -> str:
     if waits:
         return waits
     losses = _losses(record, entry)
-    if losses and "policer" not in losses and _exceeds_response(entry, goodput):
-        return "its congestion control: its mean window is larger than its losses explain"
+    control = entry.flows[0].get("congestion_control")
+    if losses and control in LOSS_BLIND and "policer" not in losses:
+        return f"its congestion control: {control} does not reduce its window for losses"
     return (
         losses
         or _start(record, entry)
         or "its congestion control: it lost nothing and reached no window and no rate"
     )
-
-
-def _exceeds_response(entry: Entry, goodput_bps: float) -> bool:
-    """Return True if the mean window of a connection is larger than Reno's and CUBIC's at as many loss episodes, as
-    that of a control that takes no loss for congestion."""
-    rtts_s = [float(flow["rtt_mean_s"]) for flow in entry.flows if flow.get("rtt_mean_s")]
-    sent = sum(flow.get("sent_segments") or 0 for flow in entry.flows)
-    episodes = sum((flow.get("fast_retransmits") or 0) + (flow.get("timeouts") or 0) for flow in entry.flows)
-    if not rtts_s or not sent or not episodes:
-        return False
-    rtt_s = sum(rtts_s) / len(rtts_s)
-    payload_bits = 8 * (int(entry.specs[0]["transport"]["mtu_bytes"]) - PACKET_OVERHEAD_BYTES)
-    window_packets = goodput_bps * rtt_s / payload_bits / len(entry.specs)
-    return window_packets > RESPONSE * mean_window(episodes / sent, rtt_s)
 
 
 def own_limit(record: Record) -> str:
