@@ -398,7 +398,9 @@ fn in_doubt(part: &Part, entry: &Entry, plan: &Plan, known: &[(u64, copy::ChunkH
     };
     let holes: Vec<bool> = chunks.iter().map(has_hole).collect();
     let is_followed = |at: usize| chunks.get(at + 1) == Some(&(chunks[at] + 1)) && !holes[at + 1];
-    (0..chunks.len()).filter(|&at| holes[at] || !is_followed(at)).map(|at| chunks[at]).collect()
+    // The chunk of an empty file has nothing to lose.
+    let in_doubt = |&at: &usize| plan.length(chunks[at]) > 0 && (holes[at] || !is_followed(at));
+    (0..chunks.len()).filter(in_doubt).map(|at| chunks[at]).collect()
 }
 
 /// Hash of a file of which the journal has all chunks.

@@ -140,16 +140,16 @@ impl SendStream<'_, '_> {
             Action::Hash => self.hash_alone(entry, &file, task.chunk)?,
             Action::Compare(theirs) => {
                 let hash = self.hash_alone(entry, &file, task.chunk)?;
-                if hash == theirs {
+                let length = entry.plan.length(task.chunk) as u32;
+                // The frame of an empty file has no piece, so it cannot say that the file is the same.
+                if hash == theirs && length > 0 {
                     self.begin(entry, task)?;
-                    let length = entry.plan.length(task.chunk) as u32;
                     self.buffer.extend_from_slice(&Piece::Same(length).encode());
                     self.end(&hash)?;
                     self.count_reused(u64::from(length));
                     hash
                 } else {
-                    let length = entry.plan.length(task.chunk);
-                    self.sender.session.counters.wanted_bytes.fetch_add(length, Relaxed);
+                    self.sender.session.counters.wanted_bytes.fetch_add(u64::from(length), Relaxed);
                     self.send(entry, &file, task)?
                 }
             }
