@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from elephan.advise import advice
-from elephan.cli.console import console
 from tests.hosts.conftest import Elephan, here
 
 LOSSY = """\
@@ -40,9 +38,7 @@ def lossy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elephan]:
+def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Elephan:
     """Run the command in this process, with an empty book of hosts."""
     monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "hosts.toml"))
-    console.cache_clear()
-    yield here(capsys)
-    console.cache_clear()
+    return here(capsys)

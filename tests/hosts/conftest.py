@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from elephan.cli.console import console
 from elephan.errors import RunError
 from elephan.hosts.agents import agent_files
 from tests.hosts import testbed
@@ -78,13 +77,11 @@ def here(capsys: pytest.CaptureFixture[str]) -> Elephan:
 @pytest.fixture
 def elephan(
     hosts: testbed.Hosts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Elephan]:
+) -> Elephan:
     """Run elephan as the front of the two hosts."""
     for name in ("PATH", "ELEPHAN_HOSTS", "ELEPHAN_STORE"):
         monkeypatch.setenv(name, hosts.environment[name])
-    console.cache_clear()
-    yield here(capsys)
-    console.cache_clear()
+    return here(capsys)
 
 
 @pytest.fixture

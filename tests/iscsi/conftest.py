@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from elephan.cli.console import console
-
 NAME = "iqn.2026-01.example:disk"
 BYTES = 64 << 20
 
@@ -43,12 +41,6 @@ class Target:
         finally:
             if self.process.stderr is not None:
                 self.process.stderr.close()
-
-
-@pytest.fixture(autouse=True)
-def own_console() -> None:
-    """Let the command print where this test's stdout is."""
-    console.cache_clear()
 
 
 @pytest.fixture

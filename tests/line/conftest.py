@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from elephan.cli.console import console
 from elephan.core import native
 from elephan.line import safety
 from tests.line.model import Line
@@ -17,9 +16,3 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "LinePort", Port, raising=False)
     monkeypatch.setattr(Port, "line", Line(10**9))
     monkeypatch.setattr(safety, "check", lambda interface, force: f"52:54:00:00:00:{len(interface):02x}")
-
-
-@pytest.fixture(autouse=True)
-def fresh_console() -> None:
-    """Have commands print to the stdout of this test."""
-    console.cache_clear()

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from elephan.cli.console import console
 from tests.hosts.conftest import Elephan, here
 
 KEY = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
@@ -53,9 +52,7 @@ def reflector() -> Iterator[str]:
 
 
 @pytest.fixture
-def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elephan]:
+def elephan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Elephan:
     """Run the command in this process, with an empty book of hosts."""
     monkeypatch.setenv("ELEPHAN_HOSTS", str(tmp_path / "hosts.toml"))
-    console.cache_clear()
-    yield here(capsys)
-    console.cache_clear()
+    return here(capsys)
