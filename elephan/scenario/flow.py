@@ -26,6 +26,7 @@ from elephan.scenario.quantity import (
     parse_size,
     span_text,
 )
+from elephan.scenario.receive_buffers import NEWEST
 from elephan.scenario.table import Name, Table, Tagged, setting
 from elephan.scenario.workload import Workload
 
@@ -153,7 +154,7 @@ class FlowSettings(Table):
     """Shift to announce. When absent: the least for the window."""
     receive_autotuning: bool = setting(TRANSPORT["receive_autotuning"], examples=[True])
     """Grow the advertised window with use (Linux tcp_moderate_rcvbuf); off: all at once."""
-    receive_buffers: ReceiveBuffersSpec = setting("linux-6.16", examples=["linux-6.15"])
+    receive_buffers: ReceiveBuffersSpec = setting(NEWEST, examples=["linux-6.15"])
     """With `receive_autotuning`: the Linux that tunes. "linux-6.16": 6.16 and later, buffers up to 32 MiB, room behind
     a hole, RTTs while data is unread are skipped. "linux-6.15": 6.15 and earlier, up to 6 MiB, none of these.
     `window = "auto"` then stays within the buffer: 21.0 or 3.93 MB of window."""
@@ -268,8 +269,8 @@ class FlowSettings(Table):
             raise wrong("absent: a program ends by itself, by workload.bytes or workload.duration", "stop")
         if self.window is not None and self.window > WINDOW_MAX and self.window_bound == "rfc7323":
             raise wrong(_LARGEST, "window")
-        if self.receive_buffers != "linux-6.16" and not self.receive_autotuning:
-            raise wrong('"linux-6.16", as only receive_autotuning = true has others', "receive_buffers")
+        if self.receive_buffers != NEWEST and not self.receive_autotuning:
+            raise wrong(f'"{NEWEST}", as only receive_autotuning = true has others', "receive_buffers")
         if self.lost_retransmissions != "era" and self.recovery != "sack":
             raise wrong('"era", as only recovery = "sack" has others', "lost_retransmissions")
         if self.nagle and self.carried_by != "tcp":

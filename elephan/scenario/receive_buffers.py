@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from elephan import units
-from elephan.run_spec.types import FlowSpec, ReceiveBuffersSpec
+from elephan.run_spec.types import FlowSpec, ReceiveBuffersSpec, TransportSpec
+
+NEWEST: Final[ReceiveBuffersSpec] = "linux-6.16"
+"""The version that a specification without the key has."""
 
 _TCP_RMEM: Final[dict[ReceiveBuffersSpec, int]] = {"linux-6.16": 33_554_432, "linux-6.15": 6_291_456}
 """Largest value of net.ipv4.tcp_rmem, bytes (Documentation/networking/ip-sysctl.rst)."""
@@ -15,6 +18,16 @@ _SAYS: Final[dict[ReceiveBuffersSpec, str]] = {
     "linux-6.16": "Linux 6.16 and later",
     "linux-6.15": "Linux 6.15 and earlier",
 }
+
+
+def version_of(transport: TransportSpec) -> ReceiveBuffersSpec:
+    """Return the version of a transport."""
+    return transport.get("receive_buffers", NEWEST)
+
+
+def version_of_kernel(release: tuple[int, ...]) -> ReceiveBuffersSpec:
+    """Return the version of a Linux release, such as (6, 18)."""
+    return "linux-6.16" if release >= (6, 16) else "linux-6.15"
 
 
 def largest_window(version: ReceiveBuffersSpec) -> int:
@@ -32,7 +45,7 @@ def notes_of(flows: Sequence[FlowSpec]) -> list[str]:
     for flow in flows:
         transport = flow["transport"]
         if transport["receive_autotuning"] and transport.get("udt") is None:
-            version = transport.get("receive_buffers", "linux-6.16")
+            version = version_of(transport)
             largest = units.size(transport["window_bytes"])
             notes[
                 f'receive_buffers = "{version}": windows grow as in {_SAYS[version]}, up to {largest}; '

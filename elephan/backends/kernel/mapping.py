@@ -17,6 +17,7 @@ from typing import Any
 from elephan.backends.programs import installed
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
 from elephan.run_spec.types import TransportSpec
+from elephan.scenario import receive_buffers
 from elephan.scenario.flow import WINDOW_MAX
 
 BUFFER_PER_WINDOW = 2
@@ -248,8 +249,7 @@ def _recovery(transport: TransportSpec, machine: Machine) -> None:
 def _receive_buffers(transport: TransportSpec, machine: Machine) -> None:
     if not transport["receive_autotuning"]:
         return
-    wanted = transport.get("receive_buffers", "linux-6.16")
-    here = "linux-6.16" if machine.release >= (6, 16) else "linux-6.15"
+    wanted, here = receive_buffers.version_of(transport), receive_buffers.version_of_kernel(machine.release)
     if wanted != here:
         raise Refused(f'receive_buffers = "{wanted}": {machine.name} tunes as "{here}": take that')
 

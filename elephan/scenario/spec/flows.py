@@ -286,7 +286,7 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
     }
     if flow.lost_retransmissions != "era":
         spec["lost_retransmissions"] = flow.lost_retransmissions
-    if flow.receive_buffers != "linux-6.16":
+    if flow.receive_buffers != receive_buffers.NEWEST:
         spec["receive_buffers"] = flow.receive_buffers
     if not flow.cwnd_validation:
         spec["cwnd_validation"] = False
