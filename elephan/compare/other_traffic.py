@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from elephan import units
 from elephan.errors import InputError
 from elephan.record import Record
-from elephan.report.statistics import Estimate, estimate
+from elephan.report.other_traffic import of_source
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,9 @@ def require_source(limit: HarmLimit, names: Sequence[str], file: object) -> None
         raise InputError(f"--harm {limit.source}: a [[background]] of {file} is needed: {known}")
 
 
-def value_of(records: Sequence[Record], source: str, name: str) -> Estimate | None:
-    """Return a metric of a source over repetitions; None where one of them lacks it."""
-    found = [item.get(name) for record in records for item in record.background if item["name"] == source]
-    return estimate(found)
-
-
 def above(limit: HarmLimit, records: Sequence[Record]) -> str | None:
     """Return the words for runs in which the limit is exceeded on average; None where it is kept."""
-    lost = value_of(records, limit.source, "loss_share")
+    lost = of_source(records, limit.source, "loss_share")
     if lost is None or lost.mean <= limit.share:
         return None
     return f"{limit.source}: {units.share(lost.mean)} lost, above {units.share(limit.share)}"
@@ -71,6 +65,6 @@ def as_numbers(records: Sequence[Record]) -> Mapping[str, Mapping[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for source in records[0].background:
         name = str(source["name"])
-        means = {key: value_of(records, name, key) for key, value in source.items() if not isinstance(value, str)}
+        means = {key: of_source(records, name, key) for key, value in source.items() if not isinstance(value, str)}
         found[name] = {key: value.mean for key, value in means.items() if value is not None}
     return found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from elephan import units
-from elephan.compare.other_traffic import columns_of, value_of
+from elephan.compare.other_traffic import columns_of
 from elephan.compare.rank import KEYS, TIE, Row
 from elephan.compare.run_metrics import Measured, number_of
 from elephan.compare.running import NEIGHBOUR_CC, Comparison
@@ -14,6 +14,7 @@ from elephan.report.chance import few_by_chance, few_losses
 from elephan.report.limits import limits
 from elephan.report.metrics import BACKGROUND
 from elephan.report.notes import grouped_notes
+from elephan.report.other_traffic import of_source
 from elephan.report.statistics import Estimate
 
 DIGITS = 5e-4
@@ -107,7 +108,7 @@ def _of_other_traffic(done: Comparison) -> list[Column]:
             f"{source}: {metric.title}",
             metric.text,
             metric.show,
-            lambda row: value_of(done.records_of(row), source, name),
+            lambda row: of_source(done.records_of(row), source, name),
         )
 
     return [column(*found) for found in columns_of(done.records_of(done.rows[0])[0], done.harm)]

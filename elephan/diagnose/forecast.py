@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from elephan.report.flow_limits import LOSS_BLIND
 from elephan.units import rate, size
 
 PACKETS_MOST = 500_000
@@ -30,8 +31,6 @@ is not the path's."""
 BURST = 1.5
 """Losses at a time, mean, from which on a policer may be their cause, too: independent ones come alone."""
 MEASURE = "`elephan measure policer` measures it: give its rate and burst, --policer 50Mbit/s,64KiB"
-RATE_BASED = ("bbr",)
-"""Congestion controls whose goodput through a policer is its rate: they do not slow down for its drops."""
 KNOWN = ("reno", "cubic", "bbr")
 """Congestion controls of Linux that are simulated."""
 
@@ -130,7 +129,7 @@ def _refusal(flow: Mapping[str, Any], policer: Policer | None) -> str | None:
         return "its round-trip time is not known yet"
     if policer is not None:
         return None
-    if limit == "policer" and flow["congestion_control"] in RATE_BASED:
+    if limit == "policer" and flow["congestion_control"] in LOSS_BLIND:
         own = rate(flow["goodput_bps"])
         return f"it has the policer's rate, {own}, and the burst, which bounds other controls, does not show; {MEASURE}"
     if limit == "policer":

@@ -75,15 +75,9 @@ def _limit(record: Record, entry: Entry) -> str:
     if held_by_window(entry):
         # Its note says how far that is below the line.
         return ""
-    waits = _waits(entry)
-    if waits:
-        return waits
-    losses = _losses(record, entry)
-    control = entry.flows[0].get("congestion_control")
-    if losses and control in LOSS_BLIND and "policer" not in losses:
-        return f"its congestion control: {control} does not reduce its window for losses"
     return (
-        losses
+        _waits(entry)
+        or _losses(record, entry)
         or _start(record, entry)
         or "its congestion control: it lost nothing and reached no window and no rate"
     )
@@ -169,7 +163,8 @@ def _waits(entry: Entry) -> str:
 
 
 def _losses(record: Record, entry: Entry) -> str:
-    """Return the place on its route that dropped most, if the flow lost anything."""
+    """Return the places on its route that dropped most, if the flow lost anything; its congestion control if that does
+    not reduce its window for losses."""
     lost = sum(flow.get("dropped_packets") or flow.get("retransmitted_segments") or 0 for flow in entry.flows)
     if not lost:
         return ""
@@ -189,7 +184,11 @@ def _losses(record: Record, entry: Entry) -> str:
         f"{place}, whose ring overflowed" if place.startswith("host") else words.format(place)
         for _, place, words in named
     ]
-    return ", and ".join(found) + (", beside other traffic" if _has_others(record, entry) else "")
+    text = ", and ".join(found) + (", beside other traffic" if _has_others(record, entry) else "")
+    control = entry.flows[0].get("congestion_control")
+    if control in LOSS_BLIND and "policer" not in text:
+        return f"its congestion control: {control} does not reduce its window for losses"
+    return text
 
 
 def _has_others(record: Record, entry: Entry) -> bool:

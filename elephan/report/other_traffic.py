@@ -7,9 +7,10 @@ from typing import Any
 
 from elephan.record import Record
 from elephan.report.metrics import BACKGROUND
-from elephan.report.points import MOST_ENTRIES, Point, points_of, short, shown
+from elephan.report.point_table import cell
+from elephan.report.points import MOST_ENTRIES, points_of, short, shown
 from elephan.report.statistics import Estimate, estimate
-from elephan.report.table import Cell, Row, Table
+from elephan.report.table import Row, Table
 
 COLUMNS = ("loss_share", "delay_p50_s", "delay_p99_s", "jitter_s", "voice_r", "voice_mos")
 """Columns of the table; those that no source has are left out."""
@@ -39,18 +40,10 @@ def other_traffic_of(records: Sequence[Record]) -> Table | None:
         head = [shown(value) for value in point.varied.values()]
         head += [point.cc] if with_cc else []
         head += [point.backend] if with_backend else []
-        for index, source in enumerate(point.first.background[:MOST_ENTRIES]):
-            estimates = [_estimate(point, index, column.name) for column in columns]
-            cells = tuple(
-                Cell(
-                    column.show(None if value is None else value.mean),
-                    "" if value is None or value.half_width is None else column.show(value.half_width),
-                    False,
-                    None if value is None else value.mean,
-                )
-                for column, value in zip(columns, estimates, strict=True)
-            )
-            rows.append(Row((*head, str(source["name"])), cells, False))
+        for source in point.first.background[:MOST_ENTRIES]:
+            name = str(source["name"])
+            cells = tuple(cell(column, of_source(point.records, name, column.name), None) for column in columns)
+            rows.append(Row((*head, name), cells, False))
     heads = [short(key) for key in keys]
     heads += ["congestion control"] if with_cc else []
     heads += ["backend"] if with_backend else []
@@ -64,11 +57,9 @@ def other_traffic_of(records: Sequence[Record]) -> Table | None:
     )
 
 
-def _estimate(point: Point, index: int, name: str) -> Estimate | None:
-    values: list[float | None] = []
-    for record in point.records:
-        values.append(record.background[index].get(name) if index < len(record.background) else None)
-    return estimate(values)
+def of_source(records: Sequence[Record], source: str, name: str) -> Estimate | None:
+    """Return a metric of a source over repetitions; None where one of them lacks it."""
+    return estimate([item.get(name) for record in records for item in record.background if item["name"] == source])
 
 
 def _voice(records: Sequence[Record]) -> list[str]:

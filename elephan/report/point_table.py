@@ -53,7 +53,7 @@ def table_of(records: Sequence[Record]) -> Table:
         Row(
             (*head, *([KNEE if is_knee else ""] if curves else [])),
             tuple(
-                _cell(column, value, best.get((number, column.name)))
+                cell(column, value, best.get((number, column.name)))
                 for column, value in zip(columns, row, strict=True)
             ),
             mixed,
@@ -88,7 +88,8 @@ def _best_of_each(points: Sequence[Point], columns: Sequence[Metric]) -> dict[tu
     return found
 
 
-def _cell(column: Metric, value: Estimate | None, best: float | None) -> Cell:
+def cell(column: Metric, value: Estimate | None, best: float | None) -> Cell:
+    """Return a value with its spread; `best`: the value that is marked."""
     if value is None:
         return Cell(column.show(None), "", False, None)
     spread = "" if value.half_width is None else column.show(value.half_width)
