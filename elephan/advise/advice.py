@@ -15,7 +15,7 @@ from elephan.advise.candidates import CONTROLS, candidates_of, is_below_policer,
 from elephan.advise.draws import drawn, has_others
 from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast, workload_of
-from elephan.advise.harm import ORDINARY, Limit, harm_of
+from elephan.advise.harm import ORDINARY, Limit
 from elephan.advise.plan import Plan, is_long, is_start, plan_of
 from elephan.advise.race import Race
 from elephan.advise.reasons import reasons_of
@@ -158,8 +158,7 @@ def advise(
     chosen, keeps = _chosen(race, ranked, usual, limit)
     race.alone([chosen], range(plan.first_draws))
     race.beside([chosen, None], range(plan.harm_draws))
-    draws = race.weighed_on(usual, usual)
-    limits = limit.of(harm_of(*([of.beside[draw] for draw in draws] for of in (race.nobody, race.of(usual)))))
+    limits = limit.of(race.harm(usual, race.weighed_on(usual, usual)))
     tell(f"the whole copy with {text_of(chosen)}")
     told = forecast(
         facts, chosen, FileSet.of_sizes([bytes_to_copy]), seed=seed, budget_s=FORECAST_PART * budget_s * CORES,
@@ -173,7 +172,7 @@ def advise(
     ]
     seconds = (told.seconds_low, told.seconds, told.seconds_high)
     goodput = (told.goodput_bps * seconds[1] / seconds[2], told.goodput_bps, told.goodput_bps * seconds[1] / seconds[0])
-    is_weighed = bool(set(race.of(chosen).beside) & set(race.nobody.beside))
+    is_weighed = bool(race.weighed_on(chosen, chosen))
     harms = {name: _harm_band(race, chosen, place) for place, name in enumerate(REFERENCES) if is_weighed}
     advice = Advice(
         candidate=chosen,
@@ -272,7 +271,7 @@ def _row(race: Race, one: Candidate, usual: Candidate, limit: Limit, long_horizo
         is_short = is_start(path, long_horizon, one.streams + len(path.competitors), one.window_bytes)
         sample = "start" if is_short and not is_bounded else "part"
     draws = race.weighed_on(one, usual)
-    harms = harm_of([race.nobody.beside[draw] for draw in draws], [runs.beside[draw] for draw in draws])
+    harms = race.harm(one, draws)
     known = bool(draws)
     return {
         "candidate": text_of(one),
@@ -293,10 +292,8 @@ def _half(values: Sequence[float]) -> float:
 
 
 def _harm_band(race: Race, chosen: Candidate, place: int) -> Band:
-    of = race.of(chosen).beside
-    draws = sorted(set(of) & set(race.nobody.beside))
-    without = [race.nobody.beside[draw] for draw in draws]
-    total = harm_of(without, [of[draw] for draw in draws])[place]
+    of, draws = race.of(chosen).beside, race.weighed_on(chosen, chosen)
+    total = race.harm(chosen, draws)[place]
     each = [1 - of[draw][place] / race.nobody.beside[draw][place] for draw in draws if race.nobody.beside[draw][place]]
     half = _half(each) if len(each) > 1 else 0.5
     middle = min(1.0, max(0.0, total))

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from elephan.advise.candidate import Candidate
-from elephan.advise.harm import Limit, excess_of
+from elephan.advise.harm import Limit, excess_of, harm_of
 from elephan.advise.long_run import long_run
 from elephan.advise.simulation import Horizon, Outcome, Path, simulate
 from elephan.core import native
@@ -82,6 +82,11 @@ class Race:
         draws = self.weighed_on(candidate, ordinary)
         without = [self.nobody.beside[draw] for draw in draws]
         return excess_of(limit, without, [usual[draw] for draw in draws], [of[draw] for draw in draws])
+
+    def harm(self, candidate: Candidate, draws: Sequence[int]) -> tuple[float, ...]:
+        """Return the share of goodput that each reference flow loses beside a candidate, on these paths."""
+        of = self.of(candidate).beside
+        return harm_of([self.nobody.beside[draw] for draw in draws], [of[draw] for draw in draws])
 
     def weighed_on(self, candidate: Candidate, ordinary: Candidate) -> list[int]:
         """Return the paths on which a candidate's harm can be compared: on others a run is missing."""

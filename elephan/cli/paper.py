@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elephan.cli.console import console, failed, say
-from elephan.cli.options import On, Out, StoreAt, Workers
+from elephan.cli.options import Again, On, Out, StoreAt, Workers
 from elephan.units import pluralize
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run(
     claim: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Only this claim. May be repeated.", show_default=False)
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run again what is in the store already.")] = False,
+    again: Again = False,
 ) -> None:
     """Run a paper's scenarios, print claim, paper, measured and verdict, draw its figures.
 

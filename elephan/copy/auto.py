@@ -94,11 +94,15 @@ CONDITIONS = ("transport", "congestion_control", "streams", "window_bytes", "rat
 """Settings of a request for which an advice was made: with others it is not used again."""
 
 
+def _conditions(request: CopyRequest) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in CONDITIONS}
+
+
 def saved(found: Advised, request: CopyRequest) -> dict[str, Any]:
     """Return an advice for the state of an unfinished copy; `request` is the user's."""
     return {
         "measured": found.measured,
-        "conditions": {name: getattr(request, name) for name in CONDITIONS},
+        "conditions": _conditions(request),
         "changes": found.changes,
         "advice": {**found.advice.as_dict(), "table": []},
         "facts": {**found.facts.as_dict(), "sources": {}},
@@ -113,7 +117,7 @@ def reused(about: Mapping[str, Any] | None, request: CopyRequest, now: datetime)
         age_s = (now - datetime.fromisoformat(about["measured"])).total_seconds() if about else -1.0
         if about is None or not 0 <= age_s <= FRESH_S:
             return None
-        if about["conditions"] != {name: getattr(request, name) for name in CONDITIONS}:
+        if about["conditions"] != _conditions(request):
             return None
         changes = dict(about["changes"])
         advice, facts = Advice.from_dict(about["advice"]), PathFacts(**about["facts"])
