@@ -287,7 +287,7 @@ static inline int cc_reaches_avoidance(struct cc_sock *sk, u32 *acked)
 
 /*
  * The same as Linux 2.6 has it, for variants of that time: slow start is a segment per ACK, whatever it acknowledges
- * (net.ipv4.tcp_abc = 0), and goes on at the threshold itself, so that each reduction is followed by a segment more.
+ * (net.ipv4.tcp_abc = 0), and continues at the threshold itself, so that each reduction is followed by a segment more.
  */
 static inline int cc_reaches_avoidance_2_6(struct cc_sock *sk)
 {

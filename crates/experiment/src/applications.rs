@@ -123,7 +123,7 @@ fn frames(bytes: u64, rate_bps: u64, active: Option<ActiveSpec>) -> Generator {
 struct Messages {
     /// Of the run.
     seed: u64,
-    /// By path.
+    /// By path, format and columns.
     traces: BTreeMap<TraceContent, Writes>,
 }
 

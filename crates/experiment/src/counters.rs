@@ -31,9 +31,9 @@ pub struct Rtt {
 pub struct SendingTimes {
     /// With data, us.
     pub busy_us: u64,
-    /// The part of it in which the receive window kept data back, us.
+    /// Part of the busy time that is limited by the receive window, us.
     pub receive_window_us: u64,
-    /// The part of it in which the send buffer kept the application back, us.
+    /// Part of the busy time that is limited by the send buffer, us.
     pub send_buffer_us: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct FlowCounters {
     pub acks: Option<u64>,
     /// Round-trip times.
     pub rtt: Rtt,
-    /// Time that the sender had data, and what it waited for, by the kernel's account; None: it gives none.
+    /// Busy time and its limits, by the kernel's account; None without one.
     pub sending: Option<SendingTimes>,
 }
 

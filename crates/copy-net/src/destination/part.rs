@@ -79,7 +79,7 @@ impl Part {
         Ok(self.file.metadata()?.len())
     }
 
-    /// True if the time of its last change is the entry's: it was sealed, and nobody has changed it since.
+    /// Returns whether the part's modification time is the entry's: it was sealed and is unchanged.
     pub(crate) fn has_time_of(&self, entry: &Entry) -> bool {
         rustix::fs::fstat(&self.file).is_ok_and(|stat| metadata::stamp(&stat) == entry.modified)
     }

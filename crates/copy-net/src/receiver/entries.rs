@@ -264,7 +264,7 @@ impl Receiver<'_> {
         };
         let mut inner = lock(&file.inner);
         let mut bytes = 0;
-        // A device may have changed since the journal spoke of it, and somebody may have cut a part and extended it.
+        // A device may have changed since the last journal record, and a part may have been cut and extended.
         let doubted = match self.is_device {
             true => known_chunks(&file.plan, known),
             false => in_doubt(&part, entry, &file.plan, known),

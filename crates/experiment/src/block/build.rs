@@ -45,7 +45,7 @@ impl Volume<'_> {
 /// Sources of requests of a run, and the disks for them; each file is read once.
 pub struct Sources {
     seed: u64,
-    /// By path.
+    /// By path, format and columns.
     traces: BTreeMap<TraceContent, Trace>,
     /// At rest, by what a user calls them.
     devices: BTreeMap<String, Device>,

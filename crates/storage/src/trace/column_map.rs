@@ -67,7 +67,7 @@ impl ColumnMap {
     /// offsets, sizes and operations are required.
     ///
     /// # Errors
-    /// What would be right, and the column that is not.
+    /// A description of the expected columns, with the wrong one.
     pub fn parse(text: &str) -> Result<ColumnMap, String> {
         let mut columns = Vec::new();
         for name in text.split(',').map(str::trim) {
