@@ -16,6 +16,7 @@ from tests.processes import quick
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.search
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(os.geteuid() != 0, reason="the model mounts file systems")
 @pytest.mark.skipif(tracer.missing() is not None, reason=str(tracer.missing()))

@@ -35,11 +35,13 @@ def search(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.search
 def test_copies_leave_what_the_manual_says_whatever_disturbs_them() -> None:
     done = search("--first", str(FIRST), "--sequences", str(SEQUENCES), "--fs", "tmpfs,ext4,xfs", "--remote", "0")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.search
 def test_copies_between_two_hosts_leave_the_same() -> None:
     done = search("--first", str(FIRST), "--sequences", "3", "--fs", "tmpfs,ext4,xfs", "--remote", "1")
     between(done)

@@ -67,7 +67,7 @@ def test_impairments_of_the_way_are_told_one_by_one(elephan: Elephan, reflector:
     assert (counts["reordered"], counts["forward_reordered"], counts["duplicates"]) == (1, 1, 1)
     assert quantities(outcome)["rtt_s"]["low"] >= 0.02
     told = "3 lost in 2 runs, the longest of 2, 2 of them on the way there"
-    assert told in outcome["notes"]
+    assert told in outcome["notes"], "\n".join(outcome["notes"])
 
 
 def taken_from(received: int, sent: int) -> tuple[int, int]:

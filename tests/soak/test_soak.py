@@ -24,6 +24,7 @@ def program() -> Path:
     return with_assertions()
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_a_drawn_scenario_is_the_same_in_every_way_of_running_it(seed: int, program: Path) -> None:
     assert soak(seed, program) > 0

@@ -78,3 +78,42 @@ def test_all_but_tests_of_the_kernel_run_at_a_lower_priority(tmp_path: Path) -> 
     for niceness in (0, 5):
         _, output = check.Commands(tmp_path).run([sys.executable, "-c", script], niceness=niceness)
         assert json.loads(output) == [min(usual + niceness, 19), str(usual)]
+
+
+TESTS = """
+import pathlib, pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_late(number, request):
+    before = pathlib.Path(__file__).with_name("before")
+    if number == 1 and not before.exists():
+        before.touch()
+        raise AssertionError("the machine was late")
+
+def test_wrong():
+    assert False
+
+@pytest.mark.search
+def test_search():
+    found = pathlib.Path(__file__).with_name("found")
+    assert found.exists() or found.touch()
+"""
+
+
+def test_what_failed_for_the_machine_has_a_second_try_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "COMMANDS", check.Commands(tmp_path / "outputs"))
+    (tmp_path / "test_it.py").write_text(TESTS)
+    count, said = check.pytest(tmp_path / "report.xml", paths=[str(tmp_path / "test_it.py")])
+    assert str(count) == "3 passed, 2 failed, 0 skipped"
+    named = [line for line in said.splitlines() if line.startswith("FAILED AT FIRST")]
+    assert len(named) == 1 and named[0].endswith("test_late[1]")
+
+
+def test_many_failures_are_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "COMMANDS", check.Commands(tmp_path / "outputs"))
+    (tmp_path / "test_it.py").write_text(TESTS.replace("range(3)", "range(3, 20)").replace("number == 1 and", ""))
+    monkeypatch.setattr(check, "SECOND_TRIES_MAX", 2)
+    count, said = check.pytest(tmp_path / "report.xml", paths=[str(tmp_path / "test_it.py")])
+    assert count.failed == 3 and "FAILED AT FIRST" not in said
