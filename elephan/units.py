@@ -110,6 +110,16 @@ def share(value: float | None) -> str:
     return f"{digits(value * 100)} %" if abs(value) < 0.0995 else f"{value * 100:.1f} %"
 
 
+def parse_share(text: str) -> float | None:
+    """Return "5%" as 0.05 and "0.05" as itself, of any size; None if `text` is no finite number."""
+    text = text.strip()
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
 def loss(value: float | None) -> str:
     """Return a loss ratio as scenarios have it: "3.3e-3", which compares with 1e-5 at a glance as 0.33 % does not."""
     if value is None or not math.isfinite(value):

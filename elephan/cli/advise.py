@@ -11,6 +11,7 @@ import typer
 
 from elephan.cli.console import emit, say
 from elephan.errors import InputError, RunError
+from elephan.units import parse_share
 
 if TYPE_CHECKING:
     from elephan.advise.facts import PathFacts
@@ -156,14 +157,10 @@ def _size(text: str) -> int:
 
 
 def _share(text: str) -> float:
-    number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
-    try:
-        found = float(number) / percent
-    except ValueError:
-        found = -1.0
-    if not 0 <= found <= 1:
+    share = parse_share(text)
+    if share is None or not 0 <= share <= 1:
         raise InputError(f"--harm {text}: a share from 0% to 100% is needed, such as 5%")
-    return found
+    return share
 
 
 def _check_controls(names: tuple[str, ...]) -> None:

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 from elephan.cli.console import emit, say
 from elephan.errors import ElephanError, InputError
+from elephan.units import parse_share
 
 if TYPE_CHECKING:
     from elephan.copy.api import CopyRequest
@@ -407,12 +408,8 @@ def _parsed(option: str, text: str, what: str) -> int:
 
 
 def _share(option: str, text: str) -> float:
-    digits = text.removesuffix("%").strip()
-    try:
-        value = float(digits) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1:
+    value = parse_share(text)
+    if value is None or not 0 < value < 1:
         raise InputError(f"{option} {text}: a share above 0% and below 100% is needed, such as 5%")
     return value
 

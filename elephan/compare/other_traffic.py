@@ -22,12 +22,8 @@ class HarmLimit:
 def harm_limit(text: str) -> HarmLimit:
     """Return the limit of NAME=SHARE, such as "calls=0.1%". Raises `InputError`."""
     name, _, share = text.rpartition("=")
-    number = share.strip().removesuffix("%")
-    try:
-        value = float(number) / (100 if share.strip().endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not name.strip() or not 0 <= value <= 1:
+    value = units.parse_share(share)
+    if not name.strip() or value is None or not 0 <= value <= 1:
         raise InputError(
             f"--harm {text}: NAME=SHARE is needed: a [[background]] and the most of its packets that may be lost, such "
             "as calls=0.1%"

@@ -16,6 +16,7 @@ from elephan.report.connections import combined, is_bound
 from elephan.report.statistics import Estimate, estimate
 from elephan.report.windows import flows_of, metrics_of
 from elephan.scenario.toml import format_value
+from elephan.units import parse_share
 
 MOST_ENTRIES = 100
 """Flow entries of a run that tables list: a reader looks at no more, and each costs a row of every table."""
@@ -252,10 +253,8 @@ def number(value: Any) -> float | None:
     from elephan.core import native
 
     text = str(value).strip()
-    try:
-        return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        pass
+    if (number := parse_share(text)) is not None:
+        return number
     for parse, factor in ((native.parse_span, 1e-9), (native.parse_rate, 1.0), (native.parse_size, 1.0)):
         try:
             return float(parse(text)) * factor

@@ -100,6 +100,15 @@ WRONG_ONCE = {
         ["link", "src/a", "src/b"],
         ["copy", {"sources": ["src/"], "destination": "dst", "link_to": "old"}, {}],
     ],
+    "an empty file of which an earlier attempt left a part is no reason to fail": [
+        *(["file", f"src/{number:02}", 5 + number, 0, ""] for number in range(30)),
+        ["file", "src/z", 5, 700_001, ""],
+        [
+            "copy",
+            {"sources": ["src/"], "destination": "dst"},
+            {"kill": [["renameat", 1]], "between": [["cut parts", "dst", 1]]},
+        ],
+    ],
     "the time of a folder on another mount is durable when the copy ends": [
         ["create", "src/d", "folder", 1],
         ["file", "src/d/f", 2, 5000, ""],

@@ -28,6 +28,12 @@ const SLOWER: f64 = 0.9;
 const AGREE: f64 = 0.1;
 /// Two trains agree on the bucket's size within this share.
 const AGREE_ON_BURST: f64 = 0.2;
+/// Longest time that a sender may pause in a train, of the train's, and the shortest pause that counts. A bucket fills up
+/// meanwhile, and stays full: what then passes, or is lost, has not the bucket's rate.
+const MAX_PAUSED: f64 = 0.03;
+const LEAST_PAUSE: f64 = 0.005;
+/// Trains that left late, after which the host is too busy.
+const MAX_LATE_TRAINS: u32 = 12;
 /// Rest after a train, in its times, in which a bucket fills up again.
 const REST: u64 = 5;
 
@@ -46,6 +52,7 @@ pub struct Policer {
     budget: Budget,
     capacity: FirstCapacity,
     packets: usize,
+    late_trains: u32,
     sent: Option<Train>,
     found: Option<Bucket>,
     outcome: Option<Outcome>,
@@ -59,6 +66,7 @@ impl Policer {
             capacity: FirstCapacity::new(&settings),
             settings,
             packets: FIRST_TRAIN,
+            late_trains: 0,
             sent: None,
             found: None,
             outcome: None,
@@ -157,8 +165,25 @@ impl Policer {
         self.capacity.cost_with(self.budget.cost(now_ns))
     }
 
-    fn handle_train(&mut self, now_ns: u64, group: &Group) {
+    /// Time that the sender paused in a train, ns.
+    fn paused_ns(&self, report: &TrainReport) -> u64 {
+        let least_ns = (LEAST_PAUSE * (self.gap_ns() * self.packets as u64) as f64) as u64;
+        let pauses = report.packets.windows(2).map(|pair| pair[1].sent_ns.saturating_sub(pair[0].sent_ns));
+        pauses.map(|gap_ns| gap_ns.saturating_sub(self.gap_ns())).filter(|&pause_ns| pause_ns > least_ns).sum()
+    }
+
+    fn handle_train(&mut self, now_ns: u64, group: &Group, paused_ns: u64) {
         let asked_ns = self.gap_ns() * (self.packets as u64 - 1);
+        let is_long =
+            self.packets as u64 * LONGER as u64 * u64::from(self.settings.packet_bytes) > self.max_train_bytes();
+        let tells = is_long || self.bucket(group).is_some();
+        if tells && paused_ns as f64 > MAX_PAUSED * asked_ns as f64 {
+            self.late_trains += 1;
+            if self.late_trains > MAX_LATE_TRAINS {
+                return self.refuse(now_ns, format!("this host is too busy: {} trains left late", self.late_trains));
+            }
+            return;
+        }
         if group.sent < self.packets || group.span_ns as f64 > 1.1 * asked_ns as f64 {
             return self.refuse(now_ns, format!("the sender did not keep up with {:.1} Mbit/s", self.rate_bps() / 1e6));
         }
@@ -235,7 +260,7 @@ impl Estimator for Policer {
         }
         let Some(train) = self.sent.take() else { return };
         match groups(&train, &[self.packets], report).first() {
-            Some(group) => self.handle_train(now_ns, group),
+            Some(group) => self.handle_train(now_ns, group, self.paused_ns(report)),
             None => self.refuse(now_ns, "the sender sent no packet".to_owned()),
         }
     }

@@ -102,6 +102,20 @@ fn the_depth_of_a_queue_is_found_or_its_bound_named() {
 }
 
 #[test]
+fn a_policer_behind_a_late_host_is_told_right_or_refused() {
+    let policed = Line { bucket: Some((50_000_000, 65_536.0, false)), ..Line::new(200_000_000) };
+    for (stall_ns, every) in
+        [(5_000_000, 90), (5_000_000, 300), (20_000_000, 400), (20_000_000, 2000), (60_000_000, 700)]
+    {
+        let outcome = run(&Line { stalls: (stall_ns, every), ..policed.clone() }, "policer");
+        println!("{stall_ns} {every}: {outcome:?}");
+        if outcome.refused.is_none() {
+            assert_near(value(&outcome, "policer_rate_bps"), 5e7, 0.06);
+        }
+    }
+}
+
+#[test]
 fn a_policer_is_no_queue() {
     let line = Line { bucket: Some((200_000_000, 200_000.0, false)), ..Line::new(1_000_000_000) };
     refusal(&run(&line, "queue"), "policer");

@@ -235,12 +235,18 @@ def remove_files(path: bytes, _: int) -> None:
 
 
 def cut_parts(path: bytes, seed: int) -> None:
-    """Cut all parts of unfinished copies below a folder; most are extended again, with a hole."""
+    """Cut all parts of unfinished copies below a folder; most are extended again, with a hole. Empty ones lose their time,
+    as in a power cut.
+    """
     draw = random.Random(seed)
     for folder, _, names in os.walk(path):
         for name in sorted(names):
             file = folder + b"/" + name
-            if STATE in file and name.endswith(b".part") and is_file(file) and (size := os.lstat(file).st_size):
+            if STATE not in file or not name.endswith(b".part") or not is_file(file):
+                continue
+            if (size := os.lstat(file).st_size) == 0:
+                os.utime(file)
+            else:
                 os.truncate(file, draw.randrange(size))
                 if draw.random() < 0.75:
                     os.truncate(file, size)
