@@ -118,6 +118,23 @@ def test_steps_that_went_wrong_once_go_well(what: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_an_entry_with_the_number_of_a_folder_that_was_removed_is_not_that_folder(tmp_path: Path) -> None:
+    """ext4 gives the number of an inode that is free to the next file."""
+    steps = [
+        ["file", "src/a", 2377, 5190, "middle"],
+        ["create", "src/d", "folder", 3702],
+        ["create", "dst/d", "folder", 14209],
+        ["type", "src/a", "fifo", 16873],
+        ["file", "dst/d/f", 18494, 6837, "all"],
+        ["swap", "src/a", "src/d"],
+        ["copy", {"sources": ["src/"], "destination": "dst", "switches": ["mirror"]}, {"record": True}],
+    ]
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps({"steps": steps}))
+    done = search("--steps", str(file), "--no-shrink", "--fs", "ext4")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("fault", "kinds", "seen"),
     [
