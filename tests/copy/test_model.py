@@ -105,6 +105,10 @@ WRONG_ONCE = {
         ["mount", "dst/d", "tmpfs"],
         ["copy", {"sources": ["src/"], "destination": "dst"}, {"record": True}],
     ],
+    "a device has zeros where the source has none of its old bytes": [
+        ["device", which, seed, at, seed % 2 == 0]
+        for seed, (which, at) in enumerate([("to", None), ("to", 30), ("both", ["fdatasync", 2]), ("from", 20)])
+    ],
 }
 
 
