@@ -154,7 +154,7 @@ def test_a_planted_fault_is_found_within_a_minute(fault: str, kinds: str, seen: 
         "--kinds",
         kinds,
         "--first",
-        "1",
+        "101",
         "--minutes",
         str(PLANTED_S / 60),
         "--remote",
