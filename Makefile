@@ -61,7 +61,7 @@ soak: dev ## scenarios drawn at random, each run in five ways that have to agree
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 .PHONY: model
-model: dev ## copies drawn at random, each held against a model, killed or not; as root; MINUTES=10
+model: dev agent ## copies drawn at random, each held against a model, killed or not; as root; MINUTES=10
 	scripts/packages.sh test
 	$(BIN)/python -m tests.copy.model --minutes $(MINUTES) --fs tmpfs,ext4,xfs
 

@@ -10,7 +10,7 @@ from elephan.record import Record
 from elephan.report.flow_limits import BULK, own_limit
 from elephan.report.limits import window_bytes
 from elephan.report.statistics import Estimate, estimate
-from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, passing_bps, round_trip_ns
+from elephan.run_spec.route import header_bytes, passing_bps, round_trip_ns
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _run(alone: Record, beside: Record, yardstick: Record, flows: int) -> Run:
 
     goodput, rtt_mean_s = count("goodput_bps"), metric("rtt_mean_s")
     passing_bps, packet_bytes, _ = path_of(alone)
-    payload_bits = 8 * (packet_bytes - PACKET_OVERHEAD_BYTES)
+    payload_bits = 8 * (packet_bytes - header_bytes(alone.spec["flows"][0]["transport"]))
     windows_bits = 8 * sum(window_bytes(flow) for flow in alone.spec["flows"])
     return Run(
         goodput_bps=goodput,

@@ -11,7 +11,7 @@ from typing import Any
 
 from elephan.congestion_control import congestion_controls, find
 from elephan.errors import InputError
-from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, policers_of
+from elephan.run_spec.route import header_bytes, policers_of
 from elephan.scenario.toml import format_value, parse_value
 from elephan.units import rate
 
@@ -66,8 +66,9 @@ def paced(choices: Sequence[Choice], spec: Mapping[str, Any]) -> list[Choice]:
     rates = [policer["rate_bps"] for policer in policers_of(spec, shared)]
     if not rates:
         return []
-    mtu = max(flow["transport"]["mtu_bytes"] for flow in flows)
-    together = BELOW_POLICER * min(rates) * (mtu - PACKET_OVERHEAD_BYTES) / mtu
+    largest = max((flow["transport"] for flow in flows), key=lambda transport: transport["mtu_bytes"])
+    mtu = largest["mtu_bytes"]
+    together = BELOW_POLICER * min(rates) * (mtu - header_bytes(largest)) / mtu
     each = int(_fair_share(together, [_load_bps(flow, flows) for flow in flows]))
     return [replace(base, label=f"{base.label}, paced at {rate(each)}", max_pacing_bps=each)]
 

@@ -12,7 +12,7 @@ from elephan.compare.run_metrics import Measured, bounds
 from elephan.compare.selection import Choice
 from elephan.report.chance import loss_per_packet
 from elephan.report.statistics import estimate
-from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, passing_bps, round_trip_ns
+from elephan.run_spec.route import header_bytes, passing_bps, round_trip_ns
 
 COUNTS = (2, 4, 8)
 """Stream counts that are tried beside the one of the scenario: eight lose little to a further doubling, and harm others
@@ -45,7 +45,7 @@ def one_stream_bps(spec: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
     """Return the rate of packets, bit/s, that one stream's window and the losses of its route's lines allow."""
     transport = flow["transport"]
     rtt_s, packet_bytes = max(round_trip_ns(spec, flow), 1) / 1e9, int(transport["mtu_bytes"])
-    payload_bytes = packet_bytes - PACKET_OVERHEAD_BYTES
+    payload_bytes = packet_bytes - header_bytes(transport)
     limits = [transport["window_bytes"], transport.get("send_buffer_bytes")]
     packets = min(float(limit) / payload_bytes for limit in limits if limit is not None)
     if transport["cwnd_clamp"] is not None:

@@ -6,6 +6,7 @@ is then given, or that of the interface towards the peer, and stands in the fore
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.report.flow_limits import LOSS_BLIND
+from elephan.run_spec.route import IPV6_EXTRA_BYTES, IPV6_MTU_LEAST
 from elephan.units import rate, size
 
 PACKETS_MOST = 500_000
@@ -22,7 +24,7 @@ PACKETS_MOST = 500_000
 RTTS, SECONDS = 60, 20.0
 """Length of a run, where that is fewer packets."""
 HEADER_BYTES = 40
-"""IP and TCP, without options."""
+"""IPv4 and TCP, without options."""
 BEHIND_POLICER = 4
 """Rate of the link behind a policer, in times of the policer's, where the line's is not given."""
 DISAGREES = 1 / 3
@@ -91,7 +93,7 @@ def forecast(
     if policer is not None and flow["goodput_bps"] > policer.rate_bps:
         return Forecast(none_because=f"it is faster than the policer's {rate(policer.rate_bps)}: another --policer")
     if is_own_rate:
-        line_rate_bps = int(flow["goodput_bps"] * _packet_bytes(counters) / counters["mss_bytes"])
+        line_rate_bps = int(flow["goodput_bps"] * _packet_bytes(flow) / counters["mss_bytes"])
     elif policer is not None:
         # The link behind a policer is faster than it.
         line_rate_bps = max(line_rate_bps or BEHIND_POLICER * policer.rate_bps, policer.rate_bps)
@@ -151,8 +153,18 @@ def _disagreement(flow: Mapping[str, Any], as_it_is: Outcome, policer: Policer |
     return f"{text}, so other settings are not simulated; watch longer (--seconds){given}"
 
 
-def _packet_bytes(counters: Mapping[str, Any]) -> int:
-    return int(counters["mss_bytes"]) + HEADER_BYTES
+def _is_ipv6(flow: Mapping[str, Any]) -> bool:
+    address = ipaddress.ip_address(_address(flow["remote"]))
+    return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None
+
+
+def _address(end: str) -> str:
+    """Return the address of ADDRESS:PORT."""
+    return end.rpartition(":")[0].strip("[]")
+
+
+def _packet_bytes(flow: Mapping[str, Any]) -> int:
+    return int(flow["counters"]["mss_bytes"]) + HEADER_BYTES + (IPV6_EXTRA_BYTES if _is_ipv6(flow) else 0)
 
 
 class _Model:
@@ -172,7 +184,7 @@ class _Model:
         held = self.limit in ("receive_window", "send_buffer", "pacing")
         # As much is in flight as the limit lets through.
         return (
-            {"window_bytes": max(int(self.counters["in_flight_bytes"]), 2 * _packet_bytes(self.counters))}
+            {"window_bytes": max(int(self.counters["in_flight_bytes"]), 2 * _packet_bytes(self.flow))}
             if held
             else {}
         )
@@ -204,7 +216,7 @@ class _Model:
         """Simulate one variant."""
         from elephan.api import run
 
-        packet = _packet_bytes(self.counters)
+        packet = _packet_bytes(self.flow)
         bound_bps = self.line_rate_bps if self.policer is None else self.policer.rate_bps
         most_s = PACKETS_MOST * packet * 8 / bound_bps
         seconds = max(min(max(SECONDS, RTTS * self.rtt_s), most_s), 0.5)
@@ -220,6 +232,8 @@ class _Model:
             rate_bps, burst_bytes = self.policer.rate_bps, max(self.policer.burst_bytes, 2 * packet)
             path.append(f'policer = {{ rate = "{rate_bps}bit/s", burst = "{burst_bytes}B" }}')
         flow = [f'congestion_control = "{control or self.control}"', f"connections = {connections}"]
+        if _is_ipv6(self.flow) and packet >= IPV6_MTU_LEAST:
+            flow.append("ip_version = 6")
         if window_bytes is not None:
             flow.append(f'window = "{window_bytes}B"')
         lines = [
@@ -242,7 +256,7 @@ class _Model:
 
     def _queue_bytes(self) -> int:
         """Return the queue that was seen in use; one of a BDP where none was."""
-        least = 10 * _packet_bytes(self.counters)
+        least = 10 * _packet_bytes(self.flow)
         if self.limit != "queue":
             return max(int(self.bdp_bytes), least)
         delay_s = (self.counters["srtt_us"][2] - self.counters["min_rtt_us"]) / 1e6
@@ -251,9 +265,9 @@ class _Model:
 
 def _interface_rate(remote: str) -> tuple[int | None, str]:
     """Return the rate of the interface towards an address, bit/s, and its name."""
-    address = remote.rpartition(":")[0].strip("[]")
     try:
-        done = subprocess.run(["ip", "-j", "route", "get", address], capture_output=True, text=True, check=True)
+        command = ["ip", "-j", "route", "get", _address(remote)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         device = str(json.loads(done.stdout)[0]["dev"])
         mbit = int((Path("/sys/class/net") / device / "speed").read_text())
     except (OSError, ValueError, LookupError, subprocess.CalledProcessError):

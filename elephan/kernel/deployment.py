@@ -15,7 +15,7 @@ from elephan.congestion_control import CongestionControl, Parameter, find
 from elephan.kernel import namespaces
 from elephan.kernel.names import kernel_name
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
-from elephan.run_spec.route import PACKET_OVERHEAD_BYTES, passing_bps, policers_of, round_trip_ns
+from elephan.run_spec.route import header_bytes, passing_bps, policers_of, round_trip_ns
 from elephan.scenario.flow import WINDOW_MAX
 
 SYSCTL_FILE = "/etc/sysctl.d/90-elephan.conf"
@@ -120,13 +120,13 @@ def of_flow(flow: Mapping[str, Any]) -> Deployment:
     return deployment_of(find(flow["transport"]["congestion_control"]), flow["transport"]["parameters"])
 
 
-def sysctls_for(window_bytes: int, mtu_bytes: int) -> dict[str, str]:
+def sysctls_for(window_bytes: int, mtu_bytes: int, overhead_bytes: int) -> dict[str, str]:
     """Return the least values with which Linux offers, and fills, a window of so many bytes; for both ends.
 
     None is below the default of any Linux version, or below the value of the running kernel.
     """
     read, write = _least("ipv4/tcp_rmem", READ), _least("ipv4/tcp_wmem", WRITE)
-    receive = max(read[2], min(buffer_for(window_bytes, mtu_bytes), INT_MAX))
+    receive = max(read[2], min(buffer_for(window_bytes, mtu_bytes, overhead_bytes), INT_MAX))
     send = max(write[2], min(SEND_PER_WINDOW * window_bytes, INT_MAX))
     return {
         # For programs that set their buffers themselves, which ends autotuning (socket(7)).
@@ -157,6 +157,8 @@ class Needs:
     window_bytes: int
     """Largest window of the first flow: by default that of `window = "auto"`."""
     mtu_bytes: int
+    overhead_bytes: int
+    """Headers of a full packet."""
 
     @property
     def path_bytes(self) -> int:
@@ -166,7 +168,7 @@ class Needs:
     @property
     def sysctls(self) -> dict[str, str]:
         """By name."""
-        return sysctls_for(self.window_bytes, self.mtu_bytes)
+        return sysctls_for(self.window_bytes, self.mtu_bytes, self.overhead_bytes)
 
     def lines(self) -> list[str]:
         """Return what to write into a file of sysctl.d(5), and what that is for."""
@@ -185,13 +187,15 @@ class Needs:
 def needs_of(spec: Mapping[str, Any]) -> Needs:
     """Return the window that a specification's first flow needs on its path: of what passes, by a policer too."""
     flow = spec["flows"][0]
+    transport = flow["transport"]
     rtt_ns = round_trip_ns(spec, flow)
-    window_bytes = min(flow["transport"]["window_bytes"], WINDOW_MAX)
+    window_bytes = min(transport["window_bytes"], WINDOW_MAX)
     for policer in policers_of(spec, flow["route"]):
         # Behind a policer there is no queue of its rate: a window of twice what it lets through grows as far as it may.
         passes = POLICED_WINDOW * policer["rate_bps"] * rtt_ns // 8_000_000_000 + policer["burst_bytes"]
-        window_bytes = min(window_bytes, max(passes, 2 * flow["transport"]["mtu_bytes"]))
-    return Needs(passing_bps(spec, flow["route"]), rtt_ns, window_bytes, flow["transport"]["mtu_bytes"])
+        window_bytes = min(window_bytes, max(passes, 2 * transport["mtu_bytes"]))
+    rate_bps = passing_bps(spec, flow["route"])
+    return Needs(rate_bps, rtt_ns, window_bytes, transport["mtu_bytes"], header_bytes(transport))
 
 
 def pacing_lines(spec: Mapping[str, Any]) -> list[str]:
@@ -200,8 +204,9 @@ def pacing_lines(spec: Mapping[str, Any]) -> list[str]:
     if most_bps is None:
         return []
     # tc(8) takes bits per second; fq counts packets with their headers, and the specification payload.
-    mtu = spec["flows"][0]["transport"]["mtu_bytes"]
-    packets_bps = most_bps * mtu // (mtu - PACKET_OVERHEAD_BYTES)
+    transport = spec["flows"][0]["transport"]
+    mtu = transport["mtu_bytes"]
+    packets_bps = most_bps * mtu // (mtu - header_bytes(transport))
     return [
         f"# Each connection paced at {units.rate(most_bps)} of payload: by the program (SO_MAX_PACING_RATE, elephan "
         "copy --rate), or for all of an interface's:",

@@ -47,7 +47,7 @@ class Shown:
     of: str
     age_s: float
     hosts: tuple[tuple[str, str, int, int], ...]
-    """Namespace, address, packets sent and packets received so far."""
+    """Namespace, addresses with a space between them, packets sent and packets received so far."""
     remarks: tuple[str, ...] = ()
     """Lines about its congestion control."""
     routers: tuple[tuple[str, str], ...] = ()
@@ -100,12 +100,15 @@ def show() -> list[Shown]:
     found = []
     for run, facts in run_lock.living().items():
         hosts = []
-        for name, address in zip(testbed.namespaces_of(run), facts.get("addresses", []), strict=False):
+        own: list[str] = facts.get("addresses", [])
+        more: list[str | None] = facts.get("ipv6_addresses", [None] * len(own))
+        for name, *addresses in zip(testbed.namespaces_of(run), own, more, strict=False):
             try:
                 counters = testbed.counters_of(name)
             except RunError:  # it is coming or going
                 continue
-            hosts.append((name, str(address), int(counters["tx"]["packets"]), int(counters["rx"]["packets"])))
+            address = " ".join(str(address) for address in addresses if address)
+            hosts.append((name, address, int(counters["tx"]["packets"]), int(counters["rx"]["packets"])))
         age_s = max(0.0, time.time() - float(facts.get("since_s", 0)))
         remarks = tuple(map(str, facts.get("remarks", [])))
         routers = tuple((str(name), str(address)) for name, address in facts.get("routers", []))

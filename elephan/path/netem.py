@@ -22,7 +22,7 @@ from elephan.errors import InputError, RunError
 from elephan.network_namespace import within
 from elephan.path import report, testbed
 from elephan.path.changes import STATE_KEYS, Change
-from elephan.path.testbed import DEVICE, NETWORK, Host, Site, ip
+from elephan.path.testbed import DEVICE, IPV6_NETWORK, IPV6_SYSCTLS, NETWORK, Host, Site, ip
 
 ETHERNET_BYTES = 14
 """Bytes that the kernel counts with each packet, and elephan does not."""
@@ -167,16 +167,18 @@ class Netem:
         for name in (*self._ends, self._middle):
             within(Path("/run/netns") / name, _forwarding)
         mtu_bytes = max(host.mtu_bytes for host in self.place.hosts)
+        networks = (NETWORK, *((IPV6_NETWORK,) if any(host.has_ipv6 for host in self.place.hosts) else ()))
         for router, side in zip(self._ends, ("left", "right"), strict=True):
             _joined(router, LINE, self._middle, side, mtu_bytes)
-            ip("-n", router, lines=[f"route add {NETWORK} dev {LINE}"])
+            ip("-n", router, lines=[f"route add {network} dev {LINE}" for network in networks])
         for number, (host, name) in enumerate(zip(self.place.hosts, self.place.names, strict=True)):
             router, side = self._ends[host.node], ("left", "right")[host.node]
             _joined(name, DEVICE, router, f"h{number}", host.mtu_bytes)
             # One packet per frame of the line: netem would lose or delay 64 KB at once.
             ip("-n", name, lines=[f"link set {DEVICE} gso_max_segs 1"])
-            ip("-n", router, lines=[f"route add {host.address}/32 dev h{number}"])
-            ip("-n", self._middle, lines=[f"route add {host.address}/32 dev {side}"])
+            targets = (f"{host.address}/32", *((f"{host.ipv6_address}/128",) if host.has_ipv6 else ()))
+            ip("-n", router, lines=[f"route add {target} dev h{number}" for target in targets])
+            ip("-n", self._middle, lines=[f"route add {target} dev {side}" for target in targets])
         self._set("replace", self.directions)
 
     @property
@@ -256,9 +258,10 @@ def _joined(near: str, near_device: str, far: str, far_device: str, mtu_bytes: i
 def _forwarding() -> None:
     for name, value in (("ip_forward", "1"), ("conf/all/rp_filter", "0"), ("conf/default/rp_filter", "0")):
         (Path("/proc/sys/net/ipv4") / name).write_text(value)
-    quiet = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
-    if quiet.exists():
-        quiet.write_text("1")
+    if IPV6_SYSCTLS.exists():
+        # As on the hosts' devices: no packets of the kernel's own.
+        (IPV6_SYSCTLS / "default" / "addr_gen_mode").write_text("1")
+        (IPV6_SYSCTLS / "all" / "forwarding").write_text("1")
 
 
 def tc(*arguments: str) -> str:

@@ -54,10 +54,13 @@ def run(
 def _run_there(place: testbed.Site, words: list[str], signalled: _Signalled, routers: Sequence[tuple[str, str]]) -> int:
     near, far = place.names
     own, other = testbed.ADDRESSES
+    own_ipv6, other_ipv6 = (host.ipv6_address if host.has_ipv6 else "" for host in place.hosts)
     environment = os.environ | {
         "ELEPHAN_PATH_ID": place.id,
         "ELEPHAN_PATH_NEAR": own,
         "ELEPHAN_PATH_FAR": other,
+        "ELEPHAN_PATH_NEAR_IPV6": own_ipv6,
+        "ELEPHAN_PATH_FAR_IPV6": other_ipv6,
         "ELEPHAN_PATH_NEAR_NETNS": near,
         "ELEPHAN_PATH_FAR_NETNS": far,
         "ELEPHAN_PATH_ROUTERS": " ".join(address for _, address in routers),

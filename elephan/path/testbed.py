@@ -6,6 +6,7 @@ Everything carries elephan's mark and the run's id: namespaces `elephan-ID-0`, `
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from elephan import run_lock
 from elephan.congestion_control.verify import CAPABILITIES, effective_capabilities
 from elephan.errors import InputError, RunError
 from elephan.network_namespace import within
+from elephan.run_spec.route import IPV6_MTU_LEAST
 from elephan.run_spec.types import RunSpec
 
 MARK = "elephan"
@@ -36,12 +38,15 @@ DISK_FOLDERS = Path("/var/tmp")
 """The same for files that are to be on a disk: /tmp is often memory, and /var/tmp is not (FHS 3.0, 5.15)."""
 NETWORK = "198.18.0.0/15"
 """Set apart for tests of network devices (RFC 2544, C.2.2); seen in the namespaces only."""
+IPV6_NETWORK = "2001:2::/48"
+"""The same of IPv6 (RFC 5180, 8)."""
 ADDRESSES = ("198.18.0.1", "198.18.0.2")
 """Of a path with two ends and nothing else."""
 MOST_HOSTS = 64
 """Namespaces of one run."""
 QUEUE_PACKETS = 20_000
 """Packets that may wait in the device for the emulator: 0.24 s at 1 Gbit/s. What overflows is the emulator's own."""
+IPV6_SYSCTLS = Path("/proc/sys/net/ipv6/conf")
 PATIENCE_S = 2.0
 """Time for a program that is left in a namespace to end before it is killed, s."""
 
@@ -49,6 +54,12 @@ PATIENCE_S = 2.0
 def address(number: int) -> str:
     """Return the address of host `number` of a run."""
     return f"198.18.{1 + number // 250}.{1 + number % 250}"
+
+
+def ipv6_of(address: str) -> str:
+    """Return the address in IPV6_NETWORK with the number that `address` has in NETWORK: 2001:2::1 for 198.18.0.1."""
+    number = int(ipaddress.ip_address(address)) - int(ipaddress.ip_network(NETWORK)[0])
+    return str(ipaddress.ip_network(IPV6_NETWORK)[number])
 
 
 def router_address(node: int) -> str:
@@ -63,7 +74,7 @@ def routers(spec: RunSpec) -> list[dict[str, Any]]:
     """
     nodes = spec["nodes"]
     return [
-        {"node": number, "address": router_address(number)}
+        {"node": number, "address": router_address(number), "ipv6_address": ipv6_of(router_address(number))}
         for number, name in enumerate(nodes)
         if f"{name}.host" not in nodes
     ]
@@ -87,7 +98,24 @@ class Host:
     sysctls: Mapping[str, str] = field(default_factory=dict)
     """Under net.ipv4, of this namespace only."""
     route: str = ""
-    """Attributes of its route to the others, as ip-route(8) writes them."""
+    """Attributes of its routes to the others, as ip-route(8) writes them."""
+
+    @property
+    def ipv6_address(self) -> str:
+        """Return its IPv6 address."""
+        return ipv6_of(self.address)
+
+    @property
+    def has_ipv6(self) -> bool:
+        """Return True if the kernel gives its device IPv6 addresses: it may be off, and needs an MTU."""
+        return self.mtu_bytes >= IPV6_MTU_LEAST and IPV6_SYSCTLS.exists()
+
+    def ipv6_lines(self) -> list[str]:
+        """Return the lines of ip(8) that give its device IPv6 address and route."""
+        return [
+            f"address add {self.ipv6_address}/128 dev {DEVICE} nodad",
+            f"route add {IPV6_NETWORK} dev {DEVICE} src {self.ipv6_address} {self.route}".rstrip(),
+        ]
 
 
 def missing() -> str | None:
@@ -136,7 +164,9 @@ class Site:
         self.id, self._lock = run_lock.acquire()
         self._facts: dict[str, Any] = {"pid": os.getpid(), "since_s": time.time()}
         try:
-            self.note_facts({"addresses": [host.address for host in hosts], **(about or {})})
+            self.note_facts({"addresses": [host.address for host in hosts],
+                    "ipv6_addresses": [host.ipv6_address if host.has_ipv6 else None for host in hosts],
+                    **(about or {})})
         except RunError:
             self.remove()
             raise
@@ -168,6 +198,7 @@ class Site:
                 "namespace": file,
                 "device": DEVICE,
                 "address": host.address,
+                "ipv6_address": host.ipv6_address,
                 "node": host.node,
                 "mtu_bytes": host.mtu_bytes,
             }
@@ -182,20 +213,28 @@ class Site:
 
     def configure(self) -> None:
         """Give the devices address, MTU, queue and the route to the others, and bring them up."""
-        for host, name in zip(self.hosts, self.names, strict=True):
+        for number, (host, name) in enumerate(zip(self.hosts, self.names, strict=True)):
             lines = [
                 "link set lo up",
                 f"address add {host.address}/32 dev {DEVICE}",
                 f"link set {DEVICE} mtu {host.mtu_bytes} txqueuelen {QUEUE_PACKETS} up",
                 f"route add {NETWORK} dev {DEVICE} src {host.address} {host.route}".rstrip(),
             ]
-            ip("-n", name, lines=lines)
+            ip("-n", name, lines=[*lines, *(host.ipv6_lines() if host.has_ipv6 else ())])
+            self._within(number, lambda: _generate_addresses(True))
 
     def set_mtus(self, mtus_bytes: Sequence[int]) -> None:
         """Give each host's device an MTU. Raises `RunError`."""
         for number, (host, mtu_bytes) in enumerate(zip(self.hosts, mtus_bytes, strict=True)):
             if host.mtu_bytes != mtu_bytes:
-                ip("-n", self.names[number], "link", "set", DEVICE, "mtu", str(mtu_bytes))
+                name, changed = self.names[number], replace(host, mtu_bytes=mtu_bytes)
+                # Below the least MTU the kernel has taken IPv6 away from the device.
+                again = changed.ipv6_lines() if changed.has_ipv6 and not host.has_ipv6 else []
+                self._within(number, lambda: _generate_addresses(False))
+                try:
+                    ip("-n", name, lines=[f"link set {DEVICE} mtu {mtu_bytes}", *again])
+                finally:
+                    self._within(number, lambda: _generate_addresses(True))
         self.hosts = tuple(replace(host, mtu_bytes=n) for host, n in zip(self.hosts, mtus_bytes, strict=True))
 
     def set(self, host: int, sysctl: str, value: str) -> None:
@@ -245,13 +284,20 @@ def counters_of(namespace: str) -> dict[str, Any]:
 
 def _set_up(host: Host) -> None:
     """Set a namespace's sysctls, as seen from within."""
-    for kind in ("all", "default"):
-        # The kernel's own IPv6 packets (neighbours, routers, groups) would take numbers in a list of losses.
-        quiet = Path(f"/proc/sys/net/ipv6/conf/{kind}/disable_ipv6")
-        if quiet.exists():
-            quiet.write_text("1")
+    _generate_addresses(False)
     for name, value in host.sysctls.items():
         _set(name, value)
+
+
+def _generate_addresses(wanted: bool) -> None:
+    """Let devices that come into this namespace have link-local addresses of their own, or not.
+
+    Without one the kernel asks for no routers and reports no groups on a device: its own packets would take numbers in
+    a list of losses. Neighbours it does not look for there (IFF_NOARP). A user's devices, to networks behind an end,
+    need one, since a router asks for neighbours from it.
+    """
+    if IPV6_SYSCTLS.exists():
+        (IPV6_SYSCTLS / "default" / "addr_gen_mode").write_text("0" if wanted else "1")
 
 
 def _set(name: str, value: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from elephan.record import Record
 from elephan.report.limits import CHANGES, Entry, entries, held_by_window
-from elephan.run_spec.route import PACKET_OVERHEAD_BYTES
+from elephan.run_spec.route import header_bytes
 
 BULK = frozenset({"bulk", "copy", "program"})
 """Workloads that take all they get: others are limited by their own load, or have a note that says by what."""
@@ -114,7 +114,7 @@ def _own_rate(entry: Entry, goodput_bps: float) -> str:
 
 def _payload_share(tcp: Mapping[str, Any]) -> float:
     mtu = int(tcp["mtu_bytes"])
-    return (mtu - PACKET_OVERHEAD_BYTES) / mtu
+    return (mtu - header_bytes(tcp)) / mtu
 
 
 def _rate_of_path(record: Record, entry: Entry, goodput_bps: float) -> str:

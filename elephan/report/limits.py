@@ -9,7 +9,7 @@ from typing import Any
 
 from elephan import units
 from elephan.record import Record
-from elephan.run_spec.route import round_trip_ns
+from elephan.run_spec.route import header_bytes, round_trip_ns
 
 SHORT_ROUND_TRIPS = 10
 """Round trips below which a run is mostly slow start: ten double the initial window of 10 segments to 10,240."""
@@ -27,10 +27,6 @@ a short run, and a kernel offers less than its buffer holds."""
 MISSING = 0.01
 """Part of the frames of a flow that never arrived, from which on the 99th percentile of those that did says nothing of
 all."""
-
-TCP_IP_BYTES = 40
-TIMESTAMP_BYTES = 12
-"""Headers of IPv4 and TCP, and the option of RFC 7323 with its padding."""
 
 CHANGES = frozenset({"rate", "delay", "move", "link_down"})
 """Events after which a flow's rate and round trip are others than its route says."""
@@ -60,8 +56,7 @@ class Entry:
         """Payload rate of the line in full packets, bit/s."""
         tcp = self.specs[0]["transport"]
         mtu = int(tcp["mtu_bytes"])
-        headers = TCP_IP_BYTES + (TIMESTAMP_BYTES if tcp["timestamps"] else 0)
-        return self.rate_bps * (mtu - headers) / (mtu + self.framing_bytes)
+        return self.rate_bps * (mtu - header_bytes(tcp)) / (mtu + self.framing_bytes)
 
     @property
     def offered_bps(self) -> float | None:

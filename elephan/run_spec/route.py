@@ -8,6 +8,24 @@ from typing import Any
 PACKET_OVERHEAD_BYTES = 52
 """Headers of IPv4 and TCP, and the padded option of time stamps (RFC 791, 9293, 7323)."""
 
+IPV6_EXTRA_BYTES = 20
+"""Bytes that a header of IPv6 is longer than one of IPv4 (RFC 8200, 3)."""
+
+IPV6_MTU_LEAST = 1280
+"""MTU that every link has which carries IPv6, bytes (RFC 8200, 5)."""
+
+TCP_IP_BYTES, TIMESTAMP_BYTES, UDT_BYTES = 40, 12, 44
+"""IPv4 and TCP; the padded option of time stamps; IPv4, UDP and UDT."""
+
+
+def header_bytes(transport: Mapping[str, Any]) -> int:
+    """Return the bytes of the headers of a full packet of a flow."""
+    if transport.get("udt") is not None:
+        own = UDT_BYTES
+    else:
+        own = TCP_IP_BYTES + (TIMESTAMP_BYTES if transport["timestamps"] else 0)
+    return own + (IPV6_EXTRA_BYTES if transport.get("ipv6") else 0)
+
 
 def policers_of(spec: Mapping[str, Any], route: Iterable[int]) -> list[Mapping[str, Any]]:
     """Return the policers on a route, in order."""

@@ -1123,6 +1123,8 @@ class TransportSpec(TypedDict):
     """Segments."""
     initial_ssthresh: int | None
     """Segments; null = infinite."""
+    ipv6: NotRequired[bool]
+    """Packets have IPv6 headers; absent = false."""
     limited_transmit: bool
     """RFC 3042."""
     lost_retransmissions: NotRequired[LostRetransmissionsSpec]
@@ -1173,8 +1175,8 @@ class TransportSpec(TypedDict):
     """
     udt: NotRequired[UdtSpec]
     """
-    UDT in place of TCP: of the keys above, `mtu_bytes`, `window_bytes` and `send_buffer_bytes` hold for it;
-    absent = TCP.
+    UDT in place of TCP: of the keys above, `mtu_bytes`, `ipv6`, `window_bytes` and `send_buffer_bytes` hold for
+    it; absent = TCP.
     """
     undo: bool
     """Take back reductions that were proven wrong."""

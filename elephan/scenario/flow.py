@@ -123,8 +123,9 @@ class FlowSettings(Table):
     )
     """A name that `elephan cc` lists, a C file of yours, or a table of `name` and parameters."""
     transport: Literal["tcp", "udt4", "udt-2003"] = setting("tcp", examples=["udt4"])
-    """TCP; UDT4 as libudt 4.11; the UDT of 2003. UDT takes `window`, `mtu` and `send_buffer`, carries workloads without
-    sessions, and is simulated: keys of TCP mean nothing to it. Absent with the programs udt and srt, which run it."""
+    """TCP; UDT4 as libudt 4.11; the UDT of 2003. UDT takes `window`, `mtu`, `ip_version` and `send_buffer`, carries
+    workloads without sessions, and is simulated: keys of TCP mean nothing to it. Absent with the programs udt and srt,
+    which run it."""
     workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "constant_rate", "load": "90%"}])
     """Data that the flow carries."""
     start: Span = setting("0s", examples=["5s"])
@@ -162,6 +163,10 @@ class FlowSettings(Table):
     """Bytes written and not acknowledged. When absent: no limit."""
     mtu: Mtu | None = setting(None, examples=["1500B"])
     """Largest IP packet. When absent: the smallest MTU on the route."""
+    ip_version: Literal[4, 6] = setting(4, examples=[6])
+    """Version of IP: a header of 20 bytes, or with 6 of 40, which leave a full segment 20 bytes less payload. IPv6
+    takes an MTU of 1280 B or more (RFC 8200, 5). A capture has packets of it, the backend kernel sockets. UDT then has
+    a UDT_MSS of 20 B less than `mtu`, because libudt counts an IPv4 header in it."""
     recovery: RecoverySpec = setting(TRANSPORT["recovery"], examples=["sack"])
     """"reno": RFC 2581 without SACK, leaves fast recovery at the first new ACK, go-back-N after a time-out, as ns-2's
     FullTcp; "newreno": RFC 6582 without SACK; "sack": RFC 6675; "rack": RACK-TLP (RFC 8985) with PRR (RFC 6937)."""

@@ -78,3 +78,62 @@ def test_all_names_of_a_file_and_its_attributes_are_in_each_version(tmp_path: Pa
     words = [sys.executable, "-m", "tests.backup.model", "--steps", str(file)]
     done = subprocess.run(words, cwd=ROOT, env=quick(), capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+JUDGED = {
+    "what a killed run has copied stays, though its folder cannot be listed any more": (
+        "data/",
+        [
+            ["folder", b"d".hex()],
+            ["write", b"d/b".hex(), 0, 0],
+            ["run"],
+            ["write", b"d/b".hex(), 5, 262_144],
+            ["kill", 127, [["remove", b"d/e".hex()], ["hide", b"a".hex()], ["hide", b"d".hex()]]],
+        ],
+    ),
+    "a folder that cannot be listed is not copied where its attributes cannot be read either": (
+        "data",
+        [["folder", b"d".hex()], ["attribute", b"d".hex(), 820_285_810], ["hide", b"d".hex()], ["run"]],
+    ),
+    "an entry that cannot be read in run after run is of the run that copied it": (
+        "data",
+        [
+            ["folder", b"d".hex()],
+            ["run"],
+            ["hide", b"a".hex()],
+            *(["run"],) * 3,
+            ["folder", b"d/e".hex()],
+            ["hide", b"d/e".hex()],
+            *(["run"],) * 2,
+            ["restore", 5, {"place": "own", "seed": 1, "exact": True}],
+        ],
+    ),
+    "a run is refused while a file system below its source is not mounted": (
+        "data/",
+        [
+            ["folder", b"d".hex()],
+            ["mount", b"d".hex(), 1],
+            ["run"],
+            ["unmount", True],
+            ["run"],
+            ["mount", b"d".hex(), 2],
+            ["run"],
+            ["unmount", False],
+            ["kill", 40],
+            ["remove", b"d".hex()],
+            ["run"],
+        ],
+    ),
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the model mounts file systems")
+@pytest.mark.skipif(tracer.missing() is not None, reason=str(tracer.missing()))
+@pytest.mark.parametrize("what", JUDGED)
+def test_runs_are_those_of_the_model(what: str, tmp_path: Path) -> None:
+    source, steps = JUDGED[what]
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps({"job": ["incremental", None, source, []], "steps": steps}))
+    words = [sys.executable, "-m", "tests.backup.model", "--steps", str(file)]
+    done = subprocess.run(words, cwd=ROOT, env=quick(), capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr

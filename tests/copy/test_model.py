@@ -116,6 +116,10 @@ WRONG_ONCE = {
         ["mount", "dst/d", "tmpfs"],
         ["copy", {"sources": ["src/"], "destination": "dst"}, {"record": True}],
     ],
+    "a device has zeros where the source has none of its old bytes": [
+        ["device", which, seed, at, seed % 2 == 0]
+        for seed, (which, at) in enumerate([("to", None), ("to", 30), ("both", ["fdatasync", 2]), ("from", 20)])
+    ],
 }
 
 
@@ -127,6 +131,23 @@ def test_steps_that_went_wrong_once_go_well(what: str, tmp_path: Path) -> None:
         # Threads are not repeatable.
         done = search("--steps", str(file), "--no-shrink")
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_entry_with_the_number_of_a_folder_that_was_removed_is_not_that_folder(tmp_path: Path) -> None:
+    """ext4 gives the number of an inode that is free to the next file."""
+    steps = [
+        ["file", "src/a", 2377, 5190, "middle"],
+        ["create", "src/d", "folder", 3702],
+        ["create", "dst/d", "folder", 14209],
+        ["type", "src/a", "fifo", 16873],
+        ["file", "dst/d/f", 18494, 6837, "all"],
+        ["swap", "src/a", "src/d"],
+        ["copy", {"sources": ["src/"], "destination": "dst", "switches": ["mirror"]}, {"record": True}],
+    ]
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps({"steps": steps}))
+    done = search("--steps", str(file), "--no-shrink", "--fs", "ext4")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -144,7 +165,7 @@ def test_a_planted_fault_is_found_within_a_minute(fault: str, kinds: str, seen: 
         "--kinds",
         kinds,
         "--first",
-        "1",
+        "101",
         "--minutes",
         str(PLANTED_S / 60),
         "--remote",

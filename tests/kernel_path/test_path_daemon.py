@@ -68,11 +68,11 @@ def test_a_path_that_is_up_carries_packets_is_shown_and_goes_with_its_programs(p
     assert "ConnectionRefusedError" in done.stderr
     left = subprocess.Popen([*within, "sleep", "1000"])
     (shown,) = (one for one in daemon.show() if one.id == path.id)
-    assert [host[:2] for host in shown.hosts] == [(near, "198.18.0.1"), (far, "198.18.0.2")]
-    assert (own, other) == ("198.18.0.1", "198.18.0.2")
+    assert (own, other) == ("198.18.0.1 2001:2::1", "198.18.0.2 2001:2::2")
+    assert [host[:2] for host in shown.hosts] == [(near, own), (far, other)]
     assert [host[2:] for host in shown.hosts] == [(1, 1), (1, 1)]
     text = elephan("path", "show").stdout
-    assert f"{path.id}  up" in text and f"{near}  198.18.0.1  1 packet sent, 1 packet received" in text
+    assert f"{path.id}  up" in text and f"{near}  {own}  1 packet sent, 1 packet received" in text
     report = daemon.down(path.id)
     assert "path.forward: 1 packets" in report and "path.reverse: 1 packets" in report
     assert left.wait(timeout=10) == -signal.SIGTERM

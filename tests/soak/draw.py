@@ -42,6 +42,9 @@ FIXED_EVERY = 4
 PERIODS_EVERY = 6
 """Every so many draws, sources have exact periods."""
 
+IPV6_EVERY = 5
+"""One seed in so many, 3 and up, has flows over IPv6."""
+
 WINDOWS_EVERY = 13
 """One seed in so many has windows of the measurement, and a wait for a flow whose sender takes its time."""
 
@@ -115,6 +118,8 @@ def scenario(rng: random.Random, seed: int) -> Table:
         fixed(top)
     if seed % PERIODS_EVERY == 1:
         periodic(random.Random(seed), top, duration)
+    if seed % IPV6_EVERY == 3:
+        over_ipv6(random.Random(seed), top)
     top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
 
@@ -137,6 +142,16 @@ def periodic(rng: random.Random, top: Table, duration: int) -> None:
             workload["kind"] == "replicate" and "rate" in workload
         ):
             workload["active"] = active()
+
+
+def over_ipv6(rng: random.Random, top: Table) -> None:
+    """Let most flows go over IPv6, which takes an MTU of 1280 B or more."""
+    for line in [top["path"]] if "path" in top else top["link"]:
+        if line.get("mtu") == "576B":
+            line["mtu"] = "1280B"
+    for one in top["flow"]:
+        if rng.random() < 0.7:
+            one["ip_version"] = 6
 
 
 def fixed(top: Table) -> None:

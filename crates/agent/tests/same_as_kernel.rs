@@ -24,6 +24,7 @@ fn path() -> Path {
         namespace: format!("/run/netns/{}", namespaces[usize::from(node)].name),
         device: "path".into(),
         address: Ipv4Addr::new(198, 18, 2, node + 1),
+        ipv6_address: None,
         node: node.into(),
         mtu_bytes: 1500,
     });
@@ -41,6 +42,7 @@ fn host_plan(hosts: &[HostSpec; 2], with_flow: bool) -> HostPlan {
         source: 0,
         destination: 1,
         port: 10_000,
+        ipv6: false,
         congestion_control: "reno".into(),
         window_clamp_bytes: WINDOW,
         receive_buffer_bytes: Some(2 * WINDOW),

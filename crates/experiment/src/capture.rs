@@ -85,7 +85,13 @@ impl Capture {
         let beside = Beside::of(path);
         let open = || {
             let file = File::create(beside.0.as_deref().unwrap_or(path))?;
-            wire::pcapng::Writer::new(BufWriter::with_capacity(1 << 20, file))
+            let out = BufWriter::with_capacity(1 << 20, file);
+            // One link type for all: tcpdump reads no file with two.
+            if flows.iter().any(|flow| flow.transport.ipv6) {
+                wire::pcapng::Writer::of_both_ip(out)
+            } else {
+                wire::pcapng::Writer::new(out)
+            }
         };
         let writer = open().map_err(|source| RunError::Capture { path: path.to_owned(), source })?;
         let left = limit.unwrap_or(u64::MAX);
@@ -260,6 +266,7 @@ pub struct Captured {
 /// The addresses of connection `number`, at the port of its protocol where its bytes are captured.
 fn conversation(flow: &FlowSpec, number: u32) -> Conversation {
     let conversation = Conversation::new(number);
+    let conversation = if flow.transport.ipv6 { conversation.over_ipv6() } else { conversation };
     let protocol = match &flow.workload {
         WorkloadSpec::Fc(fc) => fc.protocol,
         WorkloadSpec::Fcp(fcp) => fcp.protocol,
@@ -283,7 +290,7 @@ fn fields(segment: &Segment) -> SegmentFields {
         ack: segment.ack,
         payload_bytes: segment.len,
         window_bytes: segment.window,
-        flags: (segment.flags & 0xFF) as u8,
+        flags: (segment.flags & !flags::IPV6 & 0xFF) as u8,
         ecn,
         mss: segment.has(flags::SYN).then_some(segment.mss),
         window_scale: segment.wscale.filter(|_| segment.has(flags::SYN)).map(WindowScale::shift),

@@ -199,6 +199,9 @@ impl SegmentPool for MixedPool {
     fn new(sources: usize) -> MixedPool {
         MixedPool { is_udt: vec![false; sources], tcp: Pool::new(sources), udt: UdtPool::new(sources) }
     }
+    fn use_ipv6(&mut self, source: u32) {
+        self.udt.use_ipv6(source);
+    }
     fn pack(&mut self, segment: &MixedSegment, hop: u32, source: u32, count: u32) -> Packet {
         match segment {
             MixedSegment::Tcp(segment) => self.tcp.pack(segment, hop, source, count),

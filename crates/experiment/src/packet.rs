@@ -3,7 +3,7 @@
 use crate::background::BackgroundPacket;
 use link::Packet as LinkPacket;
 use sim::{Routed, Train};
-use tcp::segment::{flags, BASE_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
+use tcp::segment::{base_header_bytes, flags, TIMESTAMP_OPTION_BYTES};
 
 /// A packet of a flow or of background traffic, as links see it.
 #[derive(Clone, Copy, Debug)]
@@ -83,12 +83,12 @@ impl LinkPacket for Packet {
     /// Of data alone: neither background traffic nor UDT has flags, and a segment with SACK blocks has options of its
     /// own.
     fn offload_bytes(&self) -> u32 {
-        let own = self.flags() & !flags::TIMESTAMPS & !flags::PSH & !flags::ECT & !flags::CE;
+        let own = self.flags() & !flags::TIMESTAMPS & !flags::PSH & !flags::ECT & !flags::CE & !flags::IPV6;
         if own != flags::ACK {
             return 0;
         }
         let options = if self.flags() & flags::TIMESTAMPS != 0 { TIMESTAMP_OPTION_BYTES } else { 0 };
-        self.bytes().saturating_sub(BASE_HEADER_BYTES + options)
+        self.bytes().saturating_sub(base_header_bytes(self.flags() & flags::IPV6 != 0) + options)
     }
 }
 

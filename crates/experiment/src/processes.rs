@@ -13,7 +13,7 @@ use spec::{ActionSpec, FlowSpec, RunSpec};
 use std::collections::BTreeMap;
 use units::{Rate, Size, Span, Time};
 
-/// IP and TCP headers without options; those of UDT over UDP are longer.
+/// IPv4 and TCP headers without options; those of IPv6, and of UDT over UDP, are longer.
 const HEADER_BYTES: u32 = 40;
 /// The most that a header adds to them.
 const OPTION_BYTES: u32 = 40;

@@ -8,7 +8,7 @@
 use crate::probe::FlowObservation;
 use crate::validate::copied_flows;
 use spec::{FlowSpec, LinkSpec, QueueSpec, RunSpec, WorkloadSpec};
-use tcp::segment::{BASE_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
+use tcp::segment::{base_header_bytes, TIMESTAMP_OPTION_BYTES};
 
 /// Part of its own bound from which on a copy is at it.
 const AT_BOUND: f64 = 0.98;
@@ -43,7 +43,8 @@ impl RateBound {
         let copied = &run.flows[copied_flows(run)];
         let first = &copied[0];
         let transport = &first.transport;
-        let headers = BASE_HEADER_BYTES + if transport.timestamps { TIMESTAMP_OPTION_BYTES } else { 0 };
+        let options = if transport.timestamps { TIMESTAMP_OPTION_BYTES } else { 0 };
+        let headers = base_header_bytes(transport.ipv6) + options;
         let segment_bytes = f64::from(transport.mtu_bytes.saturating_sub(headers).max(1));
         let links = || first.route.iter().map(|&link| &run.links[link]);
         let delay_ns = |route: &[usize]| route.iter().map(|&link| run.links[link].delay_ns).sum::<u64>();

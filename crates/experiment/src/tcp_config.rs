@@ -75,6 +75,7 @@ pub fn tcp_config(transport: &TransportSpec) -> Config {
         receive_buffers,
         send_buffer_bytes,
         mtu_bytes,
+        ipv6,
         timestamps,
         delayed_ack,
         sack_compression,
@@ -98,6 +99,7 @@ pub fn tcp_config(transport: &TransportSpec) -> Config {
     } = *transport;
     Config {
         mtu: mtu_bytes,
+        ipv6,
         recovery: recovery.into(),
         lost_retransmissions: lost_retransmissions.into(),
         cwnd_validation,

@@ -13,7 +13,7 @@ use link::{prefetch, prefetch_behind, Packet as _};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use tcp::segment::{
-    flags, SackBlock, Segment, WindowScale, BASE_HEADER_BYTES, MAX_SACK_BLOCKS, TIMESTAMP_OPTION_BYTES,
+    base_header_bytes, flags, SackBlock, Segment, WindowScale, MAX_SACK_BLOCKS, TIMESTAMP_OPTION_BYTES,
 };
 use tcp::Arrival;
 use units::growth::{fit, reserve};
@@ -242,7 +242,7 @@ impl Iterator for Arrivals<'_> {
         let flags = packet.flags() & FLAG_MASK;
         // As far as a segment in a row can be: it has no other options.
         let options = if flags & flags::TIMESTAMPS != 0 { TIMESTAMP_OPTION_BYTES } else { 0 };
-        let len = packet.bytes().saturating_sub(BASE_HEADER_BYTES + options);
+        let len = packet.bytes().saturating_sub(base_header_bytes(flags & flags::IPV6 != 0) + options);
         Some(Arrival {
             at: Time(at),
             seq: header.seq + u64::from(number.wrapping_sub(*first)) * u64::from(len),

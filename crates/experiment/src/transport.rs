@@ -101,6 +101,8 @@ pub trait SegmentPool {
 
     /// A pool for packets of sources `0..sources`.
     fn new(sources: usize) -> Self;
+    /// `source` sends over IPv6. A pool whose segments say so themselves does nothing.
+    fn use_ipv6(&mut self, _source: u32) {}
     /// Packs `segment` of `source` and those that follow it, `count` in all, on the route that starts at `hop`; returns
     /// the packet of the first. Those of the others follow it ([`sim::Train`]).
     fn pack(&mut self, segment: &Self::Segment, hop: u32, source: u32, count: u32) -> Packet;

@@ -3,6 +3,7 @@
 use crate::packet::Packet;
 use crate::transport::SegmentPool;
 use std::collections::VecDeque;
+use tcp::segment::IPV6_EXTRA_BYTES;
 use udt::{Data, Segment};
 
 /// A packet that waits, 24 bytes: data as it is, control packets are rare and larger.
@@ -21,6 +22,8 @@ struct Flight {
     stored: VecDeque<Stored>,
     /// Number of the first packet of the present connection.
     connection_from: u32,
+    /// Bytes of a packet's headers beside those of [`udt::HEADER_BYTES`].
+    extra_bytes: u32,
 }
 
 impl Flight {
@@ -56,10 +59,15 @@ impl SegmentPool for UdtPool {
         UdtPool { flights: (0..sources).map(|_| Flight::default()).collect() }
     }
 
+    fn use_ipv6(&mut self, source: u32) {
+        self.flights[source as usize].extra_bytes = IPV6_EXTRA_BYTES;
+    }
+
     fn pack(&mut self, segment: &Segment, hop: u32, source: u32, count: u32) -> Packet {
         debug_assert!(count == 1, "packets of UDT go out one by one");
-        let number = self.flights[source as usize].put(segment);
-        Packet::new(number, hop, source, segment.packet_bytes(), 0)
+        let flight = &mut self.flights[source as usize];
+        let number = flight.put(segment);
+        Packet::new(number, hop, source, segment.packet_bytes() + flight.extra_bytes, 0)
     }
 
     fn unpack(&mut self, packet: Packet, segment: &mut Segment) {

@@ -6,6 +6,7 @@ use crate::transport::{Transport, TransportMaker};
 use crate::udt_pool::UdtPool;
 use crate::workload::SendingEnd;
 use spec::{FlowSpec, TransportSpec, UdtSpec, UdtVersionSpec};
+use tcp::segment::IPV6_EXTRA_BYTES;
 use tcp::{Stats, Train};
 use udt::{Config, Endpoint, Segment, Version};
 use units::{Size, Span, Time};
@@ -114,13 +115,15 @@ fn stream(flow: &str) -> String {
 }
 
 fn udt_config(transport: &TransportSpec, udt: UdtSpec, seed: u64) -> Config {
-    let window = transport.window_bytes / (u64::from(transport.mtu_bytes) - DATAGRAM_HEADERS);
+    // UDT_MSS counts an IPv4 header, whatever the address family (libudt 4.11, core.cpp, CUDT::open).
+    let mtu = transport.mtu_bytes - if transport.ipv6 { IPV6_EXTRA_BYTES } else { 0 };
+    let window = transport.window_bytes / (u64::from(mtu) - DATAGRAM_HEADERS);
     Config {
         version: match udt.version {
             UdtVersionSpec::Udt2003 => Version::Udt2003,
             UdtVersionSpec::Udt4 => Version::Udt4,
         },
-        mtu: transport.mtu_bytes,
+        mtu,
         window_packets: u32::try_from(window.max(LEAST_WINDOW)).unwrap_or(u32::MAX),
         send_buffer: transport.send_buffer_bytes.map(Size),
         seed,

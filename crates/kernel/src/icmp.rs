@@ -1,4 +1,5 @@
-//! Packets that a router cannot forward: the ICMP message to their sender (RFC 792, RFC 1191), or fragments (RFC 791).
+//! IPv4 packets that a router cannot forward: the ICMP message to their sender (RFC 792, RFC 1191), or fragments (RFC
+//! 791).
 
 use crate::segment::sum_of;
 use std::net::Ipv4Addr;
@@ -27,9 +28,10 @@ const OFFSET: u16 = 0x1fff;
 /// Reason that a packet goes no further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Problem {
-    /// Its time to live is used up: type 11, code 0.
+    /// Its time to live is used up: type 11, code 0; of ICMPv6 type 3, code 0.
     TimeExceeded,
-    /// The next link takes packets up to this many bytes, and it must not be fragmented: type 3, code 4.
+    /// The next link takes packets up to this many bytes, and it must not be fragmented: type 3, code 4; of
+    /// ICMPv6 type 2, code 0.
     TooBig(u32),
 }
 

@@ -14,6 +14,7 @@ mod clock;
 mod emulator;
 mod error;
 mod icmp;
+mod icmpv6;
 mod namespace;
 mod outcome_record;
 mod packet;

@@ -182,7 +182,7 @@ impl Pool {
         })
     }
 
-    /// Keeps `packet`, an IPv4 packet of a router, on the route from `hop` on.
+    /// Keeps `packet`, an IP packet of a router, on the route from `hop` on.
     pub fn insert(&mut self, packet: &[u8], hop: u32) -> Token {
         let len = PREFIX + packet.len();
         let mut framed = vec![0; len];

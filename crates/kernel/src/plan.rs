@@ -2,7 +2,7 @@
 
 use crate::socket_plan::SocketPlan;
 use serde::Deserialize;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A host: a network namespace with one TUN device, standing directly at a node of the spec.
 #[derive(Clone, Debug, Deserialize)]
@@ -14,10 +14,23 @@ pub struct HostSpec {
     pub device: String,
     /// Address of the device.
     pub address: Ipv4Addr,
+    /// Its IPv6 address; null = none.
+    #[serde(default)]
+    pub ipv6_address: Option<Ipv6Addr>,
     /// Index of the node of the spec at which it stands.
     pub node: usize,
     /// MTU of the device, bytes.
     pub mtu_bytes: u32,
+}
+
+impl HostSpec {
+    /// The address that flows over IPv6, or over IPv4, have.
+    pub fn address_of(&self, is_ipv6: bool) -> IpAddr {
+        match self.ipv6_address {
+            Some(address) if is_ipv6 => address.into(),
+            _ => self.address.into(),
+        }
+    }
 }
 
 /// A flow of the spec as sockets of this machine.
@@ -30,6 +43,9 @@ pub struct FlowPlan {
     pub destination: usize,
     /// Port that the receiver listens on, one per flow: it tells flows apart.
     pub port: u16,
+    /// Between the IPv6 addresses of its hosts.
+    #[serde(default)]
+    pub ipv6: bool,
     /// `TCP_CONGESTION` of the sender.
     pub congestion_control: String,
     /// `TCP_WINDOW_CLAMP` of the receiver, bytes.
@@ -124,6 +140,9 @@ pub struct RouterPlan {
     pub node: usize,
     /// Source of its ICMP messages.
     pub address: Ipv4Addr,
+    /// Source of its ICMPv6 messages; null = it sends none.
+    #[serde(default)]
+    pub ipv6_address: Option<Ipv6Addr>,
 }
 
 /// Condition for handing packets that are due together to a host as one, as a network card with GRO does.

@@ -12,13 +12,16 @@ pub(crate) const PREFIX: usize = 10;
 /// Largest IPv4 packet with its prefix, bytes.
 pub(crate) const MOST: usize = PREFIX + 65_535;
 
-/// Most headers of one packet with the prefix: IPv4 and TCP, each with all options that they can have, bytes.
+/// Most headers of one packet with the prefix: IP and TCP, each with all options that they can have, bytes.
 pub(crate) const HEADERS: usize = PREFIX + 60 + 60;
 
 /// VIRTIO_NET_HDR_F_NEEDS_CSUM: the checksum field holds the sum of the pseudo-header; the rest is to be added.
 const NEEDS_CHECKSUM: u8 = 1;
-/// VIRTIO_NET_HDR_GSO_TCPV4.
+/// VIRTIO_NET_HDR_GSO_TCPV4 and VIRTIO_NET_HDR_GSO_TCPV6.
 const TCP_SEGMENTS: u8 = 1;
+const TCP_IPV6_SEGMENTS: u8 = 4;
+/// Bytes of an IPv6 header.
+const IPV6_HEADER: usize = 40;
 /// VIRTIO_NET_HDR_GSO_ECN, a bit beside the type: the packet carries CWR.
 const WITH_CWR: u8 = 0x80;
 /// IP protocol number.
@@ -48,10 +51,14 @@ impl Cut {
     pub fn of(framed: &[u8]) -> Cut {
         let whole = Cut { ip: 0, headers: 0, size: 0 };
         let (prefix, packet) = framed.split_at(PREFIX);
-        if prefix[1] & !WITH_CWR != TCP_SEGMENTS || packet.len() < 20 || packet[0] >> 4 != 4 || packet[9] != TCP {
-            return whole;
-        }
-        let ip = usize::from(packet[0] & 15) * 4;
+        let ip = match prefix[1] & !WITH_CWR {
+            TCP_SEGMENTS if packet.len() >= 20 && packet[0] >> 4 == 4 && packet[9] == TCP => {
+                usize::from(packet[0] & 15) * 4
+            }
+            // With extension headers it stays whole.
+            TCP_IPV6_SEGMENTS if packet.len() >= IPV6_HEADER && packet[0] >> 4 == 6 && packet[6] == TCP => IPV6_HEADER,
+            _ => return whole,
+        };
         let Some(&offset) = packet.get(ip + 12) else { return whole };
         let headers = ip + usize::from(offset >> 4) * 4;
         let size = u16::from_ne_bytes([prefix[4], prefix[5]]);
@@ -102,16 +109,22 @@ impl Cut {
         let (prefix, packet) = into[..end].split_at_mut(PREFIX);
 
         let length = headers + to - from;
-        packet[2..4].copy_from_slice(&(length as u16).to_be_bytes());
-        let id = u16::from_be_bytes([packet[4], packet[5]]).wrapping_add(part);
-        packet[4..6].copy_from_slice(&id.to_be_bytes());
-        if change.ce {
-            packet[1] |= 3;
+        let is_ipv6 = packet[0] >> 4 == 6;
+        if is_ipv6 {
+            packet[4..6].copy_from_slice(&((length - ip) as u16).to_be_bytes());
+            change.apply(packet);
+        } else {
+            packet[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+            let id = u16::from_be_bytes([packet[4], packet[5]]).wrapping_add(part);
+            packet[4..6].copy_from_slice(&id.to_be_bytes());
+            if change.ce {
+                packet[1] |= 3;
+            }
+            packet[8] = change.ttl;
+            packet[10..12].fill(0);
+            let sum = !sum_of(&packet[..ip]);
+            packet[10..12].copy_from_slice(&sum.to_be_bytes());
         }
-        packet[8] = change.ttl;
-        packet[10..12].fill(0);
-        let sum = !sum_of(&packet[..ip]);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
 
         let pseudo = pseudo_sum(packet, length - ip);
         let tcp = &mut packet[ip..];
@@ -126,8 +139,9 @@ impl Cut {
         tcp[TCP_CHECKSUM..TCP_CHECKSUM + 2].copy_from_slice(&pseudo.to_be_bytes());
 
         prefix[0] = NEEDS_CHECKSUM;
+        let segments = if is_ipv6 { TCP_IPV6_SEGMENTS } else { TCP_SEGMENTS };
         let (kind, header_bytes, segment_bytes) =
-            if count > 1 { (TCP_SEGMENTS, self.headers, self.size) } else { (0, 0, 0) };
+            if count > 1 { (segments, self.headers, self.size) } else { (0, 0, 0) };
         prefix[1] = kind | if count > 1 && tcp[13] & FIRST_ONLY != 0 { WITH_CWR } else { 0 };
         prefix[2..4].copy_from_slice(&header_bytes.to_ne_bytes());
         prefix[4..6].copy_from_slice(&segment_bytes.to_ne_bytes());
@@ -155,9 +169,10 @@ pub(crate) fn folded(mut total: u32) -> u16 {
     total as u16
 }
 
-/// Sum of TCP's pseudo-header (RFC 9293, 3.1) of a packet whose TCP header and payload have `bytes`.
+/// Sum of TCP's pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1) of a packet whose TCP header and payload have `bytes`.
 fn pseudo_sum(packet: &[u8], bytes: usize) -> u16 {
-    folded(u32::from(sum_of(&packet[12..20])) + u32::from(TCP) + bytes as u32)
+    let addresses = if packet[0] >> 4 == 6 { &packet[8..IPV6_HEADER] } else { &packet[12..20] };
+    folded(u32::from(sum_of(addresses)) + u32::from(TCP) + bytes as u32)
 }
 
 /// Changes that queues and routers made in an IP header.
@@ -295,6 +310,47 @@ mod tests {
             payload.extend_from_slice(&packet[52..]);
         }
         assert_eq!(payload, framed[PREFIX + 52..]);
+    }
+
+    /// The same as a packet of IPv6.
+    fn ipv6_super_packet() -> Vec<u8> {
+        let mut framed = super_packet();
+        framed[1] = TCP_IPV6_SEGMENTS | WITH_CWR;
+        framed[2..4].copy_from_slice(&(40u16 + 32).to_ne_bytes());
+        framed[6..8].copy_from_slice(&40u16.to_ne_bytes());
+        let mut header = vec![0x60, 0x20, 0, 0];
+        header.extend(((32 + PAYLOAD) as u16).to_be_bytes());
+        header.extend([TCP, 64]);
+        header.extend([[0xfd; 16], [0xfe; 16]].concat());
+        framed.splice(PREFIX..PREFIX + 20, header);
+        framed
+    }
+
+    #[test]
+    fn segments_of_ipv6_are_sound_packets_too() {
+        let framed = ipv6_super_packet();
+        let cut = Cut::of(&framed);
+        assert_eq!((cut.parts(&framed), cut.bytes(&framed, 0)), (3, 40 + 32 + 1448));
+        let mut payload = vec![];
+        for (part, count) in [(0u16, 1), (1, 2)] {
+            let (prefix, mut packet) = part_of(&framed, part, count, part == 0);
+            finished(&prefix, &mut packet);
+            assert_eq!(usize::from(u16::from_be_bytes([packet[4], packet[5]])), packet.len() - 40);
+            let pseudo = u32::from(sum_of(&packet[8..40])) + u32::from(TCP) + (packet.len() - 40) as u32;
+            assert_eq!(folded(pseudo + u32::from(sum_of(&packet[40..]))), 0xffff, "TCP's checksum");
+            let seq = u32::from_be_bytes([packet[44], packet[45], packet[46], packet[47]]);
+            assert_eq!(seq, 0xffff_ff00u32.wrapping_add(u32::from(part) * 1448));
+            assert_eq!((packet[1], packet[7]), (if part == 0 { 0x30 } else { 0x20 }, 61));
+            let first = part == 0;
+            assert_eq!((prefix[1], packet[53]), if first { (0, 0x10 | FIRST_ONLY) } else { (4, 0x10 | LAST_ONLY) });
+            payload.extend_from_slice(&packet[72..]);
+        }
+        assert_eq!(payload, framed[PREFIX + 72..]);
+        for (at, wrong) in [(1, TCP_SEGMENTS), (PREFIX, 0x45), (PREFIX + 6, 17)] {
+            let mut other = framed.clone();
+            other[at] = wrong;
+            assert!(Cut::of(&other).is_whole(), "byte {at}");
+        }
     }
 
     #[test]

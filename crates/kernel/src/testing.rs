@@ -163,6 +163,7 @@ impl Line {
             source: 0,
             destination: 1,
             port: 10_000 + index as u16,
+            ipv6: false,
             congestion_control: congestion.to_owned(),
             window_clamp_bytes: self.window_bytes,
             // The kernel takes twice of it and offers at least half of that as a window.

@@ -95,7 +95,7 @@ fn open_here(name: &str) -> Result<Tun, TunError> {
     }
     // Work that the transport may leave to the device: checksums, and cutting TCP into segments, packets with CWR among
     // them.
-    let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO_ECN;
+    let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
     // SAFETY: the descriptor is open; the argument is a number.
     if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(offloads)) } != 0 {
         return Err(failed("a TUN device's offloads")(io::Error::last_os_error()));

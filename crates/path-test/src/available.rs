@@ -42,6 +42,10 @@ const SLOW_LEAST_NS: f64 = 20_000.0;
 /// Packets that left late, of all, from which on the host has spoiled the test: a tenth of the streams and pairs left
 /// at other rates than theirs, and a stream that a late host fills up looks like a queue.
 const MAX_LATE: f64 = 0.1;
+/// Packets after which more than this share of late ones ends the test at once: the rest would take minutes, and would
+/// have to leave on time, every one of them.
+const EARLY_PACKETS: u64 = 1000;
+const EARLY_LATE: f64 = 0.15;
 /// The same where streams contradict each other: that is a late host's doing as well as that of bursts.
 const MAX_LATE_MISFIT: f64 = 0.03;
 
@@ -275,6 +279,11 @@ impl Available {
         }
     }
 
+    fn refuse_late(&mut self, now_ns: u64) {
+        let (late, all) = (self.late, self.packets);
+        self.refuse(now_ns, format!("this host is too busy: {late} of {all} packets left late"));
+    }
+
     fn refuse(&mut self, now_ns: u64, why: String) {
         let cost = self.cost(now_ns);
         self.outcome = Some(Outcome { estimates: vec![], refused: Some(why), notes: vec![], cost });
@@ -302,8 +311,7 @@ impl Available {
     fn conclude(&mut self, now_ns: u64) {
         let most_late = if self.misfit() > MAX_MISFIT { MAX_LATE_MISFIT } else { MAX_LATE };
         if self.late as f64 > most_late * self.packets as f64 {
-            let (late, all) = (self.late, self.packets);
-            return self.refuse(now_ns, format!("this host is too busy: {late} of {all} packets left late"));
+            return self.refuse_late(now_ns);
         }
         let (slow, all) = (self.slow, self.slow + self.by_groups.len());
         if 2 * slow > all {
@@ -398,6 +406,9 @@ impl Estimator for Available {
         self.capacity.stamp_step_ns = report.stamp_step_ns.max(1);
         self.late += u64::from(report.late);
         self.packets += report.packets.len() as u64;
+        if self.packets >= EARLY_PACKETS && self.late as f64 > EARLY_LATE * self.packets as f64 {
+            return self.refuse_late(now_ns);
+        }
         let all = groups(&train, &self.sizes, report);
         match self.stage {
             Stage::Groups => self.handle_groups(now_ns, &all),

@@ -80,6 +80,10 @@ fn available_bandwidth_that_the_own_host_spoiled_is_refused() {
     let idle = Line::new(200_000_000);
     refusal(&run(&Line { stalls: (200_000, 5), ..idle.clone() }, test), "packets left late");
     refusal(&run(&Line { stalls: (500_000, 61), ..idle.clone() }, test), "packets left late");
+    // A host that is late from the beginning is not measured to the end.
+    let whole = run(&idle, test).cost.packets;
+    let early = run(&Line { stalls: (200_000, 5), ..idle.clone() }, test).cost.packets;
+    assert!(early < whole / 2, "{early} of {whole} packets");
     // Few late packets: their groups do not count.
     for every in [97, 203, 409] {
         let outcome = run(&Line { stalls: (300_000, every), ..idle.clone() }, test);

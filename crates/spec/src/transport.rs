@@ -51,6 +51,9 @@ pub struct TransportSpec {
     pub send_buffer_bytes: Option<u64>,
     /// Largest IP packet, bytes.
     pub mtu_bytes: u32,
+    /// Packets have IPv6 headers; absent = false.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub ipv6: bool,
     /// Negotiate timestamps.
     pub timestamps: bool,
     /// Delay ACKs.
@@ -94,8 +97,8 @@ pub struct TransportSpec {
     /// Time that the sender takes for each packet; absent = none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_overhead: Option<SendOverheadSpec>,
-    /// UDT in place of TCP: of the keys above, `mtu_bytes`, `window_bytes` and `send_buffer_bytes` hold for it; absent
-    /// = TCP.
+    /// UDT in place of TCP: of the keys above, `mtu_bytes`, `ipv6`, `window_bytes` and `send_buffer_bytes` hold for it;
+    /// absent = TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udt: Option<UdtSpec>,
 }
@@ -313,6 +316,7 @@ impl Default for TransportSpec {
     fn default() -> TransportSpec {
         let Config {
             mtu,
+            ipv6,
             recovery,
             lost_retransmissions,
             cwnd_validation,
@@ -366,6 +370,7 @@ impl Default for TransportSpec {
             receive_buffers: receive_buffers.into(),
             send_buffer_bytes: send_buffer.map(|size| size.0),
             mtu_bytes: mtu,
+            ipv6,
             timestamps,
             delayed_ack,
             sack_compression,

@@ -63,6 +63,8 @@ pub enum Reader {
 pub struct Config {
     /// Largest IP packet, bytes: 68 ..= 65535.
     pub mtu: u32,
+    /// Packets have IPv6 headers.
+    pub ipv6: bool,
     /// Loss recovery.
     pub recovery: Recovery,
     /// Lost retransmissions, with [`Recovery::Sack`].
@@ -142,6 +144,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             mtu: 1500,
+            ipv6: false,
             recovery: Recovery::Rack,
             lost_retransmissions: LostRetransmissions::Era,
             cwnd_validation: true,

@@ -2,14 +2,16 @@
 
 use std::num::NonZeroU8;
 
-/// Bytes of an IPv4 and a TCP header without options.
+/// Bytes of an IPv4 and a TCP header without options (RFC 791, 3.1; RFC 9293, 3.1).
 pub const BASE_HEADER_BYTES: u32 = 40;
+/// Bytes that an IPv6 header is longer (RFC 8200, 3).
+pub const IPV6_EXTRA_BYTES: u32 = 20;
 /// Bytes of the timestamp option with its padding (RFC 7323, appendix A).
 pub const TIMESTAMP_OPTION_BYTES: u32 = 12;
 /// Most SACK blocks that fit the 40 option bytes: 4 alone, 3 beside timestamps (RFC 2018, 3).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
-/// Segment flags, as in the TCP header, with the two ECN bits of the IP header beside them.
+/// Segment flags, as in the TCP header, with the version and the two ECN bits of the IP header beside them.
 pub mod flags {
     /// No more data from the sender.
     pub const FIN: u16 = 0x01;
@@ -19,6 +21,8 @@ pub mod flags {
     pub const PSH: u16 = 0x08;
     /// Acknowledgment field is significant.
     pub const ACK: u16 = 0x10;
+    /// IP: version 6. TCP's own flag of this value is URG, which no endpoint sends.
+    pub const IPV6: u16 = 0x20;
     /// ECN-Echo (RFC 3168).
     pub const ECE: u16 = 0x40;
     /// Congestion window reduced (RFC 3168).
@@ -31,6 +35,12 @@ pub mod flags {
     pub const TIMESTAMPS: u16 = 0x400;
     /// SYN only: the sender offers SACK.
     pub const SACK_PERMITTED: u16 = 0x800;
+}
+
+/// Bytes of an IP and a TCP header without options.
+#[inline]
+pub const fn base_header_bytes(is_ipv6: bool) -> u32 {
+    BASE_HEADER_BYTES + is_ipv6 as u32 * IPV6_EXTRA_BYTES
 }
 
 /// Bytes `start..end` that the receiver holds beyond the cumulative ACK.
@@ -136,13 +146,13 @@ impl Segment {
         bytes
     }
 
-    /// Bytes of the IPv4 packet before the payload: headers and options.
+    /// Bytes of the IP packet before the payload: headers and options.
     #[inline]
     pub fn header_bytes(&self) -> u32 {
-        BASE_HEADER_BYTES + self.option_bytes()
+        base_header_bytes(self.flags & flags::IPV6 != 0) + self.option_bytes()
     }
 
-    /// Bytes of the IPv4 packet: headers, options, payload.
+    /// Bytes of the IP packet: headers, options, payload.
     #[inline]
     pub fn packet_bytes(&self) -> u32 {
         self.header_bytes() + self.len

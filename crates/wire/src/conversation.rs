@@ -1,11 +1,12 @@
 //! From a simulated connection's numbers to headers on the wire.
 
 use crate::ipv4::{Ecn, Ipv4Header, IPV4_HEADER_BYTES, PROTOCOL_TCP};
+use crate::ipv6::{Ipv6Header, IPV6_HEADER_BYTES};
 use crate::tcp::{tcp_flags, SackRange, TcpHeader, MAX_SACK_RANGES, MAX_TCP_HEADER_BYTES};
 use std::ops::Deref;
 
-/// Bytes of the longest IPv4 and TCP headers together.
-pub const MAX_HEADER_BYTES: usize = IPV4_HEADER_BYTES + MAX_TCP_HEADER_BYTES;
+/// Bytes of the longest IP and TCP headers together.
+pub const MAX_HEADER_BYTES: usize = IPV6_HEADER_BYTES + MAX_TCP_HEADER_BYTES;
 
 /// Port of the side that accepted; 5001 is iperf's, which no dissector claims to know better.
 const SERVER_PORT: u16 = 5001;
@@ -64,6 +65,7 @@ impl Deref for Headers {
 pub struct Conversation {
     client: ([u8; 4], u16),
     server: ([u8; 4], u16),
+    is_ipv6: bool,
     /// Sequence number of the client's SYN.
     pub client_isn: u32,
     /// Sequence number of the server's SYN.
@@ -82,6 +84,7 @@ impl Conversation {
         Conversation {
             client: (host.to_be_bytes(), port),
             server: ([10, 128, 0, 1], SERVER_PORT),
+            is_ipv6: false,
             client_isn: 0,
             server_isn: 0,
             offered: [None, None],
@@ -92,6 +95,13 @@ impl Conversation {
     #[must_use]
     pub fn to_port(self, port: u16) -> Conversation {
         Conversation { server: (self.server.0, port), ..self }
+    }
+
+    /// The same over IPv6: between fd00::a01:1 (and higher addresses) and fd00::a80:1 (RFC 4193), which end in the IPv4
+    /// addresses.
+    #[must_use]
+    pub fn over_ipv6(self) -> Conversation {
+        Conversation { is_ipv6: true, ..self }
     }
 
     /// Headers of a segment that the client (or the server) sent, with `payload`; an empty one stands for zeros.
@@ -131,22 +141,43 @@ impl Conversation {
             sack_count: segment.sack_count,
             sacks,
         };
-        let ip = |total: usize| Ipv4Header {
-            source: here.0,
-            destination: there.0,
-            ecn: segment.ecn,
-            total_bytes: total as u16,
-            protocol: PROTOCOL_TCP,
-        };
         // The length depends on the options and the checksum on the length: emitted twice, options are cheap.
-        let (_, tcp_len) = tcp.to_bytes(&ip(IPV4_HEADER_BYTES), &[]);
-        let len = IPV4_HEADER_BYTES + tcp_len;
-        let ip = ip(len + segment.payload_bytes as usize);
+        let (_, tcp_len) = tcp.to_bytes(0, &[]);
+        let behind_ip = tcp_len + segment.payload_bytes as usize;
         let mut bytes = [0; MAX_HEADER_BYTES];
-        bytes[..IPV4_HEADER_BYTES].copy_from_slice(&ip.to_bytes());
-        bytes[IPV4_HEADER_BYTES..len].copy_from_slice(&tcp.to_bytes(&ip, payload).0[..tcp_len]);
+        let (ip_len, pseudo_sum) = if self.is_ipv6 {
+            let ip = Ipv6Header {
+                source: in_ipv6(here.0),
+                destination: in_ipv6(there.0),
+                ecn: segment.ecn,
+                payload_bytes: behind_ip as u16,
+                next_header: PROTOCOL_TCP,
+            };
+            bytes[..IPV6_HEADER_BYTES].copy_from_slice(&ip.to_bytes());
+            (IPV6_HEADER_BYTES, ip.pseudo_sum())
+        } else {
+            let ip = Ipv4Header {
+                source: here.0,
+                destination: there.0,
+                ecn: segment.ecn,
+                total_bytes: (IPV4_HEADER_BYTES + behind_ip) as u16,
+                protocol: PROTOCOL_TCP,
+            };
+            bytes[..IPV4_HEADER_BYTES].copy_from_slice(&ip.to_bytes());
+            (IPV4_HEADER_BYTES, ip.pseudo_sum())
+        };
+        let len = ip_len + tcp_len;
+        bytes[ip_len..len].copy_from_slice(&tcp.to_bytes(pseudo_sum, payload).0[..tcp_len]);
         Headers { bytes, len }
     }
+}
+
+/// The IPv6 address that ends in an IPv4 one.
+fn in_ipv6(address: [u8; 4]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[0] = 0xfd;
+    bytes[12..].copy_from_slice(&address);
+    bytes
 }
 
 #[cfg(test)]
@@ -230,6 +261,21 @@ mod tests {
         let sum = ip.pseudo_sum() + checksum::sum(&headers[IPV4_HEADER_BYTES..]) + checksum::sum(&payload);
         assert_eq!(checksum::fold(sum), 0);
         assert_ne!(headers, conversation.headers(true, &segment, &[]), "zeros have another checksum");
+    }
+
+    #[test]
+    fn ipv6_has_its_own_length_addresses_and_checksum() {
+        let mut conversation = Conversation::new(3).over_ipv6();
+        let payload = [1, 2, 3, 0xff, 0xfe];
+        let timestamps = Some((1, 2));
+        let segment = SegmentFields { payload_bytes: payload.len() as u32, ecn: Ecn::Ect0, timestamps, ..data() };
+        let headers = conversation.headers(true, &segment, &payload);
+        assert_eq!(headers.len(), 40 + 32);
+        let ip = Ipv6Header::parse(&headers).unwrap();
+        assert_eq!((ip.payload_bytes, ip.ecn, ip.next_header), (32 + 5, Ecn::Ect0, PROTOCOL_TCP));
+        assert_eq!((ip.source, ip.destination), (in_ipv6([10, 1, 0, 1]), in_ipv6([10, 128, 0, 1])));
+        let sum = ip.pseudo_sum() + checksum::sum(&headers[IPV6_HEADER_BYTES..]) + checksum::sum(&payload);
+        assert_eq!(checksum::fold(sum), 0);
     }
 
     #[test]

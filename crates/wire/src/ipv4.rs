@@ -8,7 +8,7 @@ pub const IPV4_HEADER_BYTES: usize = 20;
 /// Protocol number of TCP.
 pub const PROTOCOL_TCP: u8 = 6;
 /// Hops a packet may take; Linux's default.
-const DEFAULT_TTL: u8 = 64;
+pub(crate) const DEFAULT_TTL: u8 = 64;
 /// "Do not fragment", as TCP with path MTU discovery sets it.
 const DONT_FRAGMENT: u16 = 0x4000;
 
@@ -24,6 +24,27 @@ pub enum Ecn {
     Ect0,
     /// Congestion experienced.
     Ce,
+}
+
+impl Ecn {
+    /// Of the lower two of `bits`.
+    pub(crate) fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    pub(crate) fn bits(self) -> u8 {
+        match self {
+            Ecn::NotEct => 0,
+            Ecn::Ect1 => 1,
+            Ecn::Ect0 => 2,
+            Ecn::Ce => 3,
+        }
+    }
 }
 
 /// A header without options.
@@ -60,16 +81,10 @@ impl Ipv4Header {
             let value = u64::from(u16::from_be_bytes([bytes[10], bytes[11]]));
             return Err(WireError::Malformed { field: "IPv4 checksum", value });
         }
-        let ecn = match bytes[1] & 3 {
-            0 => Ecn::NotEct,
-            1 => Ecn::Ect1,
-            2 => Ecn::Ect0,
-            _ => Ecn::Ce,
-        };
         Ok(Ipv4Header {
             source: [bytes[12], bytes[13], bytes[14], bytes[15]],
             destination: [bytes[16], bytes[17], bytes[18], bytes[19]],
-            ecn,
+            ecn: Ecn::from_bits(bytes[1]),
             total_bytes: u16::from_be_bytes([bytes[2], bytes[3]]),
             protocol: bytes[9],
         })
@@ -79,12 +94,7 @@ impl Ipv4Header {
     pub fn to_bytes(&self) -> [u8; IPV4_HEADER_BYTES] {
         let mut bytes = [0; IPV4_HEADER_BYTES];
         bytes[0] = 0x45;
-        bytes[1] = match self.ecn {
-            Ecn::NotEct => 0,
-            Ecn::Ect1 => 1,
-            Ecn::Ect0 => 2,
-            Ecn::Ce => 3,
-        };
+        bytes[1] = self.ecn.bits();
         bytes[2..4].copy_from_slice(&self.total_bytes.to_be_bytes());
         bytes[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
         bytes[8] = DEFAULT_TTL;
@@ -97,7 +107,7 @@ impl Ipv4Header {
     }
 
     /// Sum of the pseudo header that TCP's checksum includes (RFC 9293, section 3.1).
-    pub(crate) fn pseudo_sum(&self) -> u32 {
+    pub fn pseudo_sum(&self) -> u32 {
         let length = u32::from(self.total_bytes) - IPV4_HEADER_BYTES as u32;
         checksum::sum(&self.source) + checksum::sum(&self.destination) + u32::from(self.protocol) + length
     }

@@ -1,10 +1,10 @@
 //! Bytes on real wires: views and builders of packets, and capture files.
 //!
-//! Scope: IPv4 and TCP headers as plain values that parse from and emit to bytes ([`Ipv4Header`], [`TcpHeader`]), a
-//! conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]), pcapng files that
-//! Wireshark reads ([`pcapng`]), iSCSI PDUs ([`iscsi`]), and Fibre Channel ([`fc`]) with what carries it: Ethernet
-//! ([`fcoe`], [`fip`], [`pause`]) and TCP ([`encapsulation`], [`ifcp`], [`fcip`]), and the name service of gateways
-//! ([`isns`]). Out of scope: fragments, IPv6, files (any `std::io::Write` will do).
+//! Scope: IP and TCP headers as plain values that parse from and emit to bytes ([`Ipv4Header`], [`Ipv6Header`],
+//! [`TcpHeader`]), a conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]),
+//! pcapng files that Wireshark reads ([`pcapng`]), iSCSI PDUs ([`iscsi`]), and Fibre Channel ([`fc`]) with what carries
+//! it: Ethernet ([`fcoe`], [`fip`], [`pause`]) and TCP ([`encapsulation`], [`ifcp`], [`fcip`]), and the name service of
+//! gateways ([`isns`]). Out of scope: fragments, extension headers, files (any `std::io::Write` will do).
 //!
 //! **Invariant: what is emitted parses back to the same value, and its checksums are right.**
 
@@ -21,6 +21,7 @@ pub mod fcoe;
 pub mod fip;
 pub mod ifcp;
 mod ipv4;
+mod ipv6;
 pub mod iscsi;
 pub mod isns;
 pub mod pause;
@@ -30,4 +31,5 @@ mod tcp;
 pub use conversation::{Conversation, Headers, SegmentFields, MAX_HEADER_BYTES};
 pub use error::WireError;
 pub use ipv4::{Ecn, Ipv4Header, IPV4_HEADER_BYTES, PROTOCOL_TCP};
+pub use ipv6::{Ipv6Header, IPV6_HEADER_BYTES};
 pub use tcp::{tcp_flags, SackRange, TcpHeader, MAX_SACK_RANGES, MAX_TCP_HEADER_BYTES};

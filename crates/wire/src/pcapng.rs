@@ -1,4 +1,4 @@
-//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng): one section, an interface of raw IPv4 packets or of
+//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng): one section, an interface of raw IP packets or of
 //! Ethernet frames, others of Fibre Channel frames beside it, times in ns.
 
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -31,6 +31,14 @@ impl<W: Write> Writer<W> {
     /// Those of `out`.
     pub fn new(out: W) -> io::Result<Writer<W>> {
         Writer::of(DataLink::IPV4, out)
+    }
+
+    /// Begins a capture of IPv4 and IPv6 packets on `out`, which their first bits tell apart.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn of_both_ip(out: W) -> io::Result<Writer<W>> {
+        Writer::of(DataLink::RAW, out)
     }
 
     /// Begins a capture of Ethernet frames on `out`, best a buffered one.

@@ -3,7 +3,6 @@
 
 use crate::checksum;
 use crate::error::{require, WireError};
-use crate::ipv4::Ipv4Header;
 
 /// Bytes of the longest header.
 pub const MAX_TCP_HEADER_BYTES: usize = 60;
@@ -97,9 +96,9 @@ impl TcpHeader {
         &self.sacks[..usize::from(self.sack_count).min(fit)]
     }
 
-    /// The header's bytes and how many of them count, its checksum right for `payload` behind `ip`; an empty `payload`
-    /// stands for zeros.
-    pub fn to_bytes(&self, ip: &Ipv4Header, payload: &[u8]) -> ([u8; MAX_TCP_HEADER_BYTES], usize) {
+    /// The header's bytes and how many of them count, its checksum right for `payload` behind an IP header whose pseudo
+    /// header has the sum `pseudo_sum`; an empty `payload` stands for zeros.
+    pub fn to_bytes(&self, pseudo_sum: u32, payload: &[u8]) -> ([u8; MAX_TCP_HEADER_BYTES], usize) {
         let mut out = Emitter { bytes: [0; MAX_TCP_HEADER_BYTES], len: 0 };
         out.put(&self.source_port.to_be_bytes());
         out.put(&self.destination_port.to_be_bytes());
@@ -111,7 +110,7 @@ impl TcpHeader {
         self.put_options(&mut out);
         out.bytes[12] = ((out.len / 4) as u8) << 4;
         // The number of the payload's bytes is in the pseudo header, and zeros add nothing more.
-        let sum = ip.pseudo_sum() + checksum::sum(&out.bytes[..out.len]) + checksum::sum(payload);
+        let sum = pseudo_sum + checksum::sum(&out.bytes[..out.len]) + checksum::sum(payload);
         let checksum = checksum::fold(sum);
         out.bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
         (out.bytes, out.len)
@@ -222,7 +221,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ecn, PROTOCOL_TCP};
+    use crate::{Ecn, Ipv4Header, PROTOCOL_TCP};
     use proptest::prelude::*;
 
     fn ip(total_bytes: u16) -> Ipv4Header {
@@ -246,14 +245,14 @@ mod tests {
             timestamps: Some((1, 0)),
             ..TcpHeader::default()
         };
-        let (bytes, len) = header.to_bytes(&ip(60), &[]);
+        let (bytes, len) = header.to_bytes(ip(60).pseudo_sum(), &[]);
         let options = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
         assert_eq!(bytes[BASE_BYTES..len], options);
     }
 
     #[test]
     fn broken_options_are_errors() {
-        let (mut bytes, len) = TcpHeader { mss: Some(1460), ..TcpHeader::default() }.to_bytes(&ip(44), &[]);
+        let (mut bytes, len) = TcpHeader { mss: Some(1460), ..TcpHeader::default() }.to_bytes(ip(44).pseudo_sum(), &[]);
         assert!(TcpHeader::parse(&bytes[..len - 1]).is_err());
         for bad in [0, 1, 3, 5, 40] {
             bytes[21] = bad;
@@ -284,7 +283,7 @@ mod tests {
                 }
             }
             let ip = ip(1500);
-            let (bytes, len) = header.to_bytes(&ip, &[]);
+            let (bytes, len) = header.to_bytes(ip.pseudo_sum(), &[]);
             prop_assert_eq!(TcpHeader::parse(&bytes[..len]), Ok((header, len)));
             prop_assert_eq!(checksum::fold(ip.pseudo_sum() + checksum::sum(&bytes[..len])), 0);
             prop_assert_eq!(Ipv4Header::parse(&ip.to_bytes()), Ok(ip));

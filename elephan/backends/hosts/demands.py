@@ -24,6 +24,7 @@ from elephan.kernel.deployment import READ, SEND_PER_WINDOW, WRITE, deployment_o
 from elephan.kernel.names import DIGITS, kernel_name
 from elephan.kernel.run_controls import Control
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
+from elephan.run_spec.route import header_bytes
 from elephan.run_spec.types import FlowSpec, RunSpec
 
 SAME = {"tcp_ecn": ({"0", "2"},)}
@@ -214,7 +215,7 @@ def _socket(flow: FlowSpec, sender: Facts, receiver: Facts) -> tuple[dict[str, A
     """Return the options of a flow's sockets, and notes on windows that a host does not allow."""
     transport = flow["transport"]
     options = socket_of(transport)
-    window, mtu = transport["window_bytes"], transport["mtu_bytes"]
+    window = transport["window_bytes"]
     notes = []
     buffer = options["receive_buffer_bytes"]
     if buffer is not None and not receiver.may_set and (receiver.limit("rmem_max") or 0) < buffer:
@@ -222,7 +223,7 @@ def _socket(flow: FlowSpec, sender: Facts, receiver: Facts) -> tuple[dict[str, A
         options["receive_buffer_bytes"] = buffer = None
     if buffer is None:
         most = (receiver.limit("tcp_rmem") or READ)[2]
-        need = min(buffer_for(window, mtu), INT_MAX)
+        need = min(buffer_for(window, transport["mtu_bytes"], header_bytes(transport)), INT_MAX)
         if most < need:
             offered = window * most // need
             notes.append(

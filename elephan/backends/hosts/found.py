@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,9 @@ def notes_of(
             )
     if layout is None or sent is None:
         return notes
+    own = ipaddress.ip_address(left.address).version
+    if own != layout.ip_version:
+        notes.append(f"the hosts' addresses are of IPv{own}, and the scenario has ip_version = {layout.ip_version}")
     path = sent.get("path", {})
     rtt_s, expected_s = path.get("rtt_min_s"), layout.expected_rtt_ns / 1e9
     if rtt_s is not None and abs(rtt_s - expected_s) > max(RTT_OFF * expected_s, RTT_OFF_S):

@@ -46,6 +46,8 @@ class Layout:
     expected_rtt_ns: int
     expected_rate_bps: int
     expected_mtu_bytes: int
+    ip_version: int
+    """Of the first flow."""
 
 
 def layout_of(spec: RunSpec) -> Layout:
@@ -85,6 +87,7 @@ def layout_of(spec: RunSpec) -> Layout:
         expected_rtt_ns=sum(links[hop]["delay_ns"] for hop in (*first_flow["route"], *first_flow["return_route"])),
         expected_rate_bps=min(links[hop]["rate_bps"] for hop in first_flow["route"]),
         expected_mtu_bytes=first_flow["transport"]["mtu_bytes"],
+        ip_version=6 if first_flow["transport"].get("ipv6") else 4,
     )
 
 

@@ -17,6 +17,7 @@ from elephan.errors import InputError
 from elephan.hosts.facts import Facts
 from elephan.kernel.deployment import READ, SEND_PER_WINDOW, WRITE
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
+from elephan.run_spec.route import header_bytes
 from elephan.run_spec.types import FlowSpec, TransportSpec
 
 WHOLE_HOST = "for all connections that begin there during the run: a program's sockets are its own"
@@ -107,7 +108,7 @@ def _send(transport: TransportSpec, sender: Facts, notes: list[str]) -> str | No
 def _receive(transport: TransportSpec, receiver: Facts, notes: list[str]) -> str | None:
     window = transport["window_bytes"]
     least, usual, most = receiver.limit("tcp_rmem") or READ
-    need = min(buffer_for(window, transport["mtu_bytes"]), INT_MAX)
+    need = min(buffer_for(window, transport["mtu_bytes"], header_bytes(transport)), INT_MAX)
     if most == need:
         return None
     value = f"{least} {min(usual, need)} {need}"

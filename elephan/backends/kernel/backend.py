@@ -90,8 +90,7 @@ def _run(
         cwnd_reductions.listening(layout, names) as listening,
     ):
         for number, (name, settings) in enumerate(zip(path.place.names, layout.settings, strict=True)):
-            own, peers = layout.hosts[number].address, layout.peers(number)
-            metrics.enter(name, own, peers, settings.ssthresh, settings.cwnd_clamp)
+            metrics.enter(name, layout.pairs(job.spec, number), settings.ssthresh, settings.cwnd_clamp)
         made = programs.prepare(job.spec, layout, path.place, names)
         plan = layout.plan(path.place.plan(), names, job.spec, programs.plans(made), listening.commands)
         spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)

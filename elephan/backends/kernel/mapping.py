@@ -16,6 +16,7 @@ from typing import Any
 
 from elephan.backends.programs import installed
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
+from elephan.run_spec.route import header_bytes
 from elephan.run_spec.types import TransportSpec
 from elephan.scenario import receive_buffers
 from elephan.scenario.flow import WINDOW_MAX
@@ -114,7 +115,7 @@ def program_settings_of(transport: TransportSpec, machine: Machine) -> Settings:
     settings, own = settings_of(transport, machine), socket_of(transport)
     sysctls = dict(settings.sysctls)
     if own["receive_buffer_bytes"] is not None:
-        size = min(buffer_for(transport["window_bytes"], transport["mtu_bytes"]), INT_MAX)
+        size = min(buffer_for(transport["window_bytes"], transport["mtu_bytes"], header_bytes(transport)), INT_MAX)
         sysctls["tcp_rmem"] = f"4096 {size} {size}"
     if own["send_buffer_bytes"] is not None:
         size = min(2 * own["send_buffer_bytes"], INT_MAX)

@@ -75,6 +75,7 @@ class Layout:
                 "port": FIRST_PORT + number,
                 "congestion_control": names[control],
                 **socket_of(flow["transport"]),
+                "ipv6": flow["transport"].get("ipv6", False),
                 "commands": commands[control].id if commands and control in commands else None,
                 "program": (programs or {}).get(number),
             }
@@ -94,10 +95,17 @@ class Layout:
             "emulator": {},
         }
 
-    def peers(self, host: int) -> list[str]:
-        """Return the addresses of the hosts that a host sends to."""
-        found = dict.fromkeys(there for here, there in self.ends if here == host)
-        return [self.hosts[other].address for other in found]
+    def pairs(self, spec: RunSpec, host: int) -> list[tuple[str, str]]:
+        """Return the pairs of addresses between which a host sends: its own and its peer's, by each flow's version."""
+        ends = zip(spec["flows"], self.ends, strict=True)
+        used = ((flow, here, there) for flow, (here, there) in ends if here == host)
+        both = ((address_of(flow, self.hosts[here]), address_of(flow, self.hosts[there])) for flow, here, there in used)
+        return list(dict.fromkeys(both))
+
+
+def address_of(flow: FlowSpec, host: Host) -> str:
+    """Return the address of a host that a flow uses."""
+    return host.ipv6_address if flow["transport"].get("ipv6") else host.address
 
 
 def _patient(events: Sequence[EventSpec]) -> set[int]:
@@ -131,6 +139,13 @@ def _reduced(spec: RunSpec) -> set[int]:
     mitigations = spec["manager"].get("mitigations", []) if "manager" in spec else []
     ways = [way["route"] for way in mitigations if way["mitigation"]["cwnd_reduction"] is not None]
     found.update(number for number, flow in enumerate(spec["flows"]) if flow["route"] in ways)
+    for flow in (spec["flows"][number] for number in sorted(found)):
+        if not flow["transport"].get("ipv6"):
+            continue
+        raise InputError(
+            f'flow {flow["name"]}: mitigation "cwnd_reduction": the backend kernel finds a sender by its IPv4 '
+            "addresses: ip_version = 4, or --on sim"
+        )
     if len(found) > MAX_REDUCED_FLOWS:
         raise InputError(
             f'mitigation "cwnd_reduction": {len(found)} flows; '

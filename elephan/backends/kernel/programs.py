@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elephan.backends.kernel.plan import FIRST_PORT, Layout
+from elephan.backends.kernel.plan import FIRST_PORT, Layout, address_of
 from elephan.backends.programs import Ends, Place, ends_of, found, started, versions
 from elephan.backends.programs.files import PASSABLE, file_system_of, write
 from elephan.backends.programs.files import check as check_files
@@ -61,7 +61,7 @@ def prepare(spec: RunSpec, layout: Layout, site: Site, names: list[str]) -> dict
         if "disk" in (workload.get("source"), workload.get("sink")):
             disk = site.folder(DISK_FOLDERS) / str(number)
         near, far = (
-            Place(layout.hosts[host].address, str(folder / role), str(disk / role), found)
+            Place(address_of(flow, layout.hosts[host]), str(folder / role), str(disk / role), found)
             for host, role in zip(hosts, ("source", "destination"), strict=True)
         )
         try:

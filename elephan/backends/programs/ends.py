@@ -14,6 +14,11 @@ from elephan.run_spec.types import ProgramWorkloadSpec
 from elephan.scenario.program import files_of
 
 
+def bracketed(address: str) -> str:
+    """Return an address as it stands in a URL: one of IPv6 in brackets (RFC 3986, 3.2.2)."""
+    return f"[{address}]" if ipaddress.ip_address(address).version == 6 else address
+
+
 @dataclass(frozen=True)
 class Place:
     """The machine of one end, as a program on it sees it."""
@@ -46,7 +51,7 @@ class Place:
     @property
     def in_url(self) -> str:
         """Return the address at which the other end reaches it, as it stands before a port or a path."""
-        return f"[{self.reached}]" if self.is_ipv6 else self.reached
+        return bracketed(self.reached)
 
     @property
     def is_root(self) -> bool:

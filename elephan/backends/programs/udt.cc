@@ -50,7 +50,13 @@ constexpr int BLOCK = 1 << 16;
 }
 
 struct Options {
-	sockaddr_in address;
+	union {
+		sockaddr any;
+		sockaddr_in ipv4;
+		sockaddr_in6 ipv6;
+	} address;
+	// libudt refuses any other than that of the family.
+	int address_bytes;
 	double seconds;
 	long interval_ms;
 	int window_bytes;
@@ -72,7 +78,7 @@ void set(UDTSOCKET socket, UDT::SOCKOPT option, int value, const char *name)
 
 UDTSOCKET open_socket(const Options &options)
 {
-	UDTSOCKET socket = UDT::socket(AF_INET, SOCK_STREAM, 0);
+	UDTSOCKET socket = UDT::socket(options.address.any.sa_family, SOCK_STREAM, 0);
 	if (socket == UDT::INVALID_SOCK)
 		fail("socket");
 	set(socket, UDT_MSS, options.mtu, "UDT_MSS");
@@ -91,8 +97,7 @@ UDTSOCKET open_socket(const Options &options)
 UDTSOCKET listen(const Options &options)
 {
 	UDTSOCKET listener = open_socket(options);
-	if (UDT::bind(listener, reinterpret_cast<const sockaddr *>(&options.address), sizeof options.address) ==
-	    UDT::ERROR)
+	if (UDT::bind(listener, &options.address.any, options.address_bytes) == UDT::ERROR)
 		fail("bind");
 	if (UDT::listen(listener, 1) == UDT::ERROR)
 		fail("listen");
@@ -101,7 +106,7 @@ UDTSOCKET listen(const Options &options)
 
 UDTSOCKET accept(UDTSOCKET listener)
 {
-	sockaddr_in peer;
+	sockaddr_in6 peer;
 	int length = sizeof peer;
 	UDTSOCKET connection = UDT::accept(listener, reinterpret_cast<sockaddr *>(&peer), &length);
 	if (connection == UDT::INVALID_SOCK)
@@ -111,8 +116,7 @@ UDTSOCKET accept(UDTSOCKET listener)
 
 void connect(UDTSOCKET socket, const Options &options)
 {
-	if (UDT::connect(socket, reinterpret_cast<const sockaddr *>(&options.address), sizeof options.address) ==
-	    UDT::ERROR)
+	if (UDT::connect(socket, &options.address.any, options.address_bytes) == UDT::ERROR)
 		fail("connect");
 }
 
@@ -255,21 +259,35 @@ int send(const Options &options)
 	return 0;
 }
 
+bool read_address(const char *text, const char *port, Options &options)
+{
+	const in_port_t number = htons(static_cast<unsigned short>(std::atoi(port)));
+	if (inet_pton(AF_INET, text, &options.address.ipv4.sin_addr) == 1) {
+		options.address.ipv4.sin_family = AF_INET;
+		options.address.ipv4.sin_port = number;
+		options.address_bytes = sizeof options.address.ipv4;
+		return true;
+	}
+	options.address.ipv6 = {};
+	options.address.ipv6.sin6_family = AF_INET6;
+	options.address.ipv6.sin6_port = number;
+	options.address_bytes = sizeof options.address.ipv6;
+	return inet_pton(AF_INET6, text, &options.address.ipv6.sin6_addr) == 1;
+}
+
 } // namespace
 
 int main(int count, char **words)
 {
 	Options options = {};
-	options.address.sin_family = AF_INET;
 	const std::string role = count == 8 ? words[1] : "";
 	const bool files = role == "send-file" || role == "receive-file";
-	if ((role != "send" && role != "receive" && !files) || inet_pton(AF_INET, words[2], &options.address.sin_addr) != 1) {
+	if ((role != "send" && role != "receive" && !files) || !read_address(words[2], words[3], options)) {
 		std::fprintf(stderr,
 			     "usage: udt send|receive ADDRESS PORT SECONDS INTERVAL_MS WINDOW_BYTES MTU, or "
 			     "udt send-file|receive-file ADDRESS PORT WINDOW_BYTES MTU BYTES FILE\n");
 		return 2;
 	}
-	options.address.sin_port = htons(static_cast<unsigned short>(std::atoi(words[3])));
 	if (files) {
 		options.window_bytes = std::atoi(words[4]);
 		options.mtu = std::atoi(words[5]);

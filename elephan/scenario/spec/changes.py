@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor
 
+from elephan.run_spec.route import header_bytes
 from elephan.run_spec.types import (
     ActionSpec,
     BackgroundSpec,
@@ -163,18 +164,13 @@ def _require_reachable(document: Document, network: Network, flow: FlowSpec, ind
         return
     transport = flow["transport"]
     mtu = transport["mtu_bytes"]
-    headers = _UDT_HEADERS if "udt" in transport else _TCP_HEADERS + _TIMESTAMPS * transport["timestamps"]
     slowest = min((network.lines[line] for line in flow["route"]), key=lambda line: line.rate_bps)
     framing = slowest.framing or {"header_bytes": 0, "min_frame_bytes": 0, "gap_bytes": 0}
     taken = max(mtu + framing["header_bytes"], framing["min_frame_bytes"]) + framing["gap_bytes"]
-    largest = Fraction(mtu - headers, taken)
+    largest = Fraction(mtu - header_bytes(transport), taken)
     if reaches.of_line > largest:
         known = f'at most "{floor(largest * 1000) / 10:g}%", the payload of a line full of its segments of {mtu}B'
         raise Problem(("event", index, "when", "reaches"), known)
-
-
-_TCP_HEADERS, _TIMESTAMPS, _UDT_HEADERS = 40, 12, 44
-"""Bytes of a packet: IPv4 and TCP; the timestamps option (RFC 7323); IPv4, UDP and UDT."""
 
 
 def first_specs(document: Document, network: Network, flows: list[FlowSpec]) -> list[int]:

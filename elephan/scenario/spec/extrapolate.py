@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from elephan.run_spec.route import header_bytes
 from elephan.run_spec.types import ExtrapolateSpec, FlowSpec, WorkloadSpec
 from elephan.scenario.copy import Copy, mean_sent_bytes
 from elephan.scenario.document import Document
@@ -33,9 +34,6 @@ _NS_PER_MS = 1_000_000
 _INTERVAL_PACKETS = 64
 """Packets that the line carries between two observations, at least."""
 
-_HEADERS = 52
-"""IP and TCP headers with timestamps (RFC 791, 9293, 7323)."""
-
 
 def extrapolate_spec(document: Document, network: Network, flows: list[FlowSpec]) -> ExtrapolateSpec | None:
     """Return how far a run is simulated that is one long copy on a path that does not change; else None."""
@@ -47,7 +45,7 @@ def extrapolate_spec(document: Document, network: Network, flows: list[FlowSpec]
     if flows[0]["transport"].get("udt") is not None:
         # The steady state was studied over TCP alone.
         return None
-    packets = copied // (flows[0]["transport"]["mtu_bytes"] - _HEADERS)
+    packets = copied // (flows[0]["transport"]["mtu_bytes"] - header_bytes(flows[0]["transport"]))
     if packets < PACKETS_MIN:
         return None
     route = flows[0]["route"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypedDict
 
+from elephan.run_spec.route import IPV6_MTU_LEAST
 from elephan.run_spec.types import (
     ActiveSpec,
     BulkSpec,
@@ -181,7 +182,12 @@ def _transport_on(
         # Acknowledgments wait for a timer: twice what arrives meanwhile is on its way beside the rest.
         fastest_bps = max(min(extremes[0][index] for index in there) for there, _ in ways)
         in_flight += 2 * fastest_bps * _SYN_NS // (8 * _NS_PER_S)
-    return _transport(flow, base, group, _window(flow, in_flight), flow.mtu or mtu_of_route)
+    mtu = flow.mtu or mtu_of_route
+    if flow.ip_version == 6 and mtu < IPV6_MTU_LEAST:
+        if flow.mtu is not None:
+            raise Problem(("flow", group, "mtu"), f"at least {IPV6_MTU_LEAST}B, the least of IPv6 (RFC 8200, 5)")
+        raise Problem(("flow", group, "ip_version"), f"4: the route's MTU is {mtu}B, and IPv6 needs {IPV6_MTU_LEAST}B")
+    return _transport(flow, base, group, _window(flow, in_flight), mtu)
 
 
 def _in_flight(
@@ -294,6 +300,8 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
         spec["count"] = flow.count
     if flow.nagle:
         spec["nagle"] = True
+    if flow.ip_version == 6:
+        spec["ipv6"] = True
     if flow.max_pacing_rate is not None:
         spec["max_pacing_bps"] = flow.max_pacing_rate
     if flow.send_overhead is not None:

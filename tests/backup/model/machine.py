@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.backup.model.records import Records, records_of, wrong_records
 from tests.backup.model.restores import How, Restored, fill
 from tests.backup.model.rights import denied
 from tests.backup.model.world import (
@@ -35,7 +36,8 @@ from tests.copy.model.command import Result
 
 Step = list[Any]
 MARKERS = ".elephan-backup"
-CHANGES = ("write", "folder", "link", "hide", "show", "remove", "rename", "gone", "hardlink", "break", "attribute")
+CHANGES = ("write", "folder", "link", "hide", "show", "remove", "rename", "gone", "hardlink", "break", "attribute",
+           "mount", "unmount")  # fmt: skip
 """Steps that change the source."""
 CALLS = 350
 """Calls that change files in a run, about: a kill is drawn among them."""
@@ -88,6 +90,12 @@ class Machine:
     versions: dict[str, Recorded] = field(default_factory=dict)
     gone: dict[str, Recorded] = field(default_factory=dict)
     """Versions that went since the newest one was compared."""
+    records: dict[str, Records] = field(default_factory=dict)
+    """Of all versions that there were: entries that their runs could not copy."""
+    mounted: list[set[bytes]] = field(default_factory=list)
+    """Mount points below the source, in the newest run without faults and in each run after it."""
+    perhaps_mounted: set[bytes] = field(default_factory=set)
+    """Mount points of runs that were killed since the last one: some of these may have come to their end."""
     copied: Tree | None = None
     """Of a mirror: the destination as the last run left it."""
     clock_was_set: bool = False
@@ -119,6 +127,7 @@ class Machine:
         self.file = self.world / "job.toml"
         self.file.write_text("\n".join(lines) + "\n")
         self.versions, self.gone, self.copied = {}, {}, None
+        self.records, self.mounted, self.perhaps_mounted = {}, [], set()
         self.waited_s = 0
         self.set_clock(0)
         self.clock_was_set = False
@@ -129,7 +138,8 @@ class Machine:
     def end(self) -> None:
         """Remove the world."""
         if self.number and (self.folder / f"w{self.number}").exists():
-            places.unmount(os.fsencode(self.disk))
+            for mount in reversed(places.below(os.fsencode(self.world))):
+                places.unmount(os.path.join(os.fsencode(self.world), mount))
             shutil.rmtree(self.world)
 
     def copy_in(self, folder: Path) -> Path:
@@ -210,6 +220,7 @@ class Machine:
         if not observer.did:
             return self._judge(found)
         self.counts["killed"] += 1
+        self.perhaps_mounted |= self.source.mounts()
         ended = [name for name, state in self._markers().items() if state in ("complete", "partial")]
         if self.kind != "mirror" and (new := sorted(set(ended) - set(self.versions))):
             # It was killed after the end of its version, which knows nothing of what changes now.
@@ -427,6 +438,8 @@ class Machine:
         """Compare what a run has left with the model."""
         tree = self.source.tree()
         hidden = unreadable(tree) | (busy or set())
+        if self._is_refused(found):
+            return None
         if self.kind == "mirror":
             return self._judge_mirror(found, tree, unreadable(tree), busy or set())
         if not walk(self.source.root) and any(one.tree for one in self.versions.values()):
@@ -459,6 +472,25 @@ class Machine:
             raise Failed(f"state {told['state']}, {'without' if newest_whole else 'with'} faults: {found.output}")
         return None
 
+    def _is_refused(self, found: Result) -> bool:
+        """Return True if a run was refused, as it has to be, since a file system below the source is not mounted."""
+        known = set().union(*self.mounted)
+        lost = sorted(path for path in known if self.source.lost(path))
+        unmounted = [path for path in known | self.perhaps_mounted if not os.path.ismount(self.source.path(path))]
+        if "was a file system of its own" in found.output:
+            if found.code != 1 or not unmounted:
+                raise Failed(f"refused, and all of {sorted(known)} is mounted: {found.output}")
+            self.counts["refused for a mount"] += 1
+            return True
+        if lost and not self.perhaps_mounted and "may_be_empty" not in found.output:
+            raise Failed(f"{lost} had file systems of their own, and a run goes on without: {found.output}")
+        return False
+
+    def _note_mounts(self, is_whole: bool) -> None:
+        """Note the mount points that the next runs have to find."""
+        self.mounted = [*([] if is_whole else self.mounted), self.source.mounts()]
+        self.perhaps_mounted = set()
+
     def _judge_version(self, name: str, found: Result, tree: Tree, hidden: set[bytes], busy: set[bytes] | None) -> None:
         # A run that was killed may have removed what its version was made from.
         known = self.gone | self.versions
@@ -476,7 +508,8 @@ class Machine:
             one, other = real.get(line_path), expected.get(line_path)
             # A run that was interrupted and continued has any state of the source between its attempts.
             before = [state.get(line_path) for state in self.source.states]
-            if one != other and not (one is not None and one in before and (other is None or line_path in hidden)):
+            is_hidden = any(line_path == path or is_below(line_path, path) for path in hidden)
+            if one != other and not (one is not None and one in before and (other is None or is_hidden)):
                 if one is not None and other is None and one[0] == "folder" and any(
                     state is not None and state[0] == "folder" for state in before
                 ):  # fmt: skip
@@ -490,10 +523,12 @@ class Machine:
                         path.startswith(line_path + b"/") for path in hidden
                     ):  # fmt: skip
                         continue
-                if one is None and other is not None and other[:2] == ("folder", 0) and any(
-                    is_below(line_path, path) for path in hidden
+                if one is None and other is not None and other[:2] == ("folder", 0) and (
+                    any(is_below(line_path, path) for path in hidden)
+                    or (line_path in hidden and any(name.startswith("user.") for name, _ in other[4]))
                 ):  # fmt: skip
-                    # The older version could not list it, so it has nothing that could be carried over.
+                    # The older version could not list it, so it has nothing that could be carried over; or its own
+                    # attributes cannot be read (xattr(7)), and so it is not copied itself.
                     continue
                 lines.append(f"{line_path!r} is {one}, and not {other}")
         if lines:
@@ -510,7 +545,20 @@ class Machine:
                       if not any(path == one or is_below(path, one) for one in hidden)}  # fmt: skip
             if lines := links_that_differ(numbers, copied):
                 raise Failed(f"{name}: " + "; ".join(lines[:5]) + "\n" + found.output)
+        self.records[name] = records_of(self.destination / MARKERS, name)
+        lead = self.source.exclusion.lead
+        lines = wrong_records(
+            name,
+            self.records,
+            {lead + path for path in hidden - (busy or set())},
+            {lead + path for path in missing},
+            {lead + path for path in real if real[path][0] != "folder"},
+            json.loads((self.destination / MARKERS / f"{name}.json").read_text()),
+        )
+        if lines:
+            raise Failed(f"{name}: " + "; ".join(lines[:5]) + "\n" + found.output)
         self.versions[name] = Recorded(real, numbers, not is_partial, hidden, self.since_s or 0.0)
+        self._note_mounts(not is_partial)
 
     def _lacks(self, name: str) -> bool:
         """Return True if something of an older version could not be carried over to this one."""
@@ -569,6 +617,7 @@ class Machine:
             if lines:
                 raise Failed("a mirror with faults differs: " + "; ".join(lines[:5]) + "\n" + found.output)
         self.copied = real
+        self._note_mounts(found.code == 0)
 
 
 def unreadable_none(tree: Tree) -> bool:
@@ -606,7 +655,7 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
 
     def change() -> Step:
         what = chance.choices(["write", "folder", "link", "hide", "show", "remove", "rename", "hardlink", "break",
-                               "attribute"], [7, 2, 1, 3, 3, 2, 1, 2, 1, 2])[0]  # fmt: skip
+                               "attribute", "mount", "unmount"], [7, 2, 1, 3, 3, 2, 1, 2, 1, 2, 2, 2])[0]  # fmt: skip
         if what == "write":
             size = chance.choice([0, 1, 100, 4095, 4096, 70_000, 262_144, 300_001])
             return ["write", path(), chance.randrange(1 << 30), size]
@@ -614,6 +663,10 @@ def drawn(chance: random.Random, length: int) -> tuple[list[Any], list[Step]]:
             return ["folder", chance.choice([b"d", b"d/e", b"c"]).hex()]
         if what in ("rename", "hardlink"):
             return [what, path(), path()]
+        if what == "mount":
+            return [what, chance.choice([b"d", b"d/e", b"c"]).hex(), chance.randrange(1 << 30)]
+        if what == "unmount":
+            return [what, chance.random() < 0.6]
         if what == "attribute":
             return [what, chance.choice([path(), b"d".hex(), b"d/e".hex()]), chance.randrange(1 << 30)]
         if what in ("hide", "show", "remove"):

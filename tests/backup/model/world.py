@@ -10,17 +10,20 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.copy.model import places
 from tests.copy.model.changes import acl, break_link
 from tests.copy.model.request import Excluded
 
 Entry = tuple[object, ...]
 Tree = dict[bytes, Entry]
 """Entries by path below a folder, without the folder itself."""
-Inodes = dict[bytes, int]
-"""Inode numbers of the files of a tree, by path: names of one file have the same."""
+Inodes = dict[bytes, tuple[int, int]]
+"""Device and inode numbers of the files of a tree, by path: names of one file have the same."""
 
 NAMES = [b"a", b"b", b"c", b"\xff\xfe", b"with space", b"back\\slash", b"\\x41", b"new\nline", "ä".encode()]
 BASE_NS = 1_700_000_000_000_000_000
+MOUNTS_MAX = 3
+"""File systems below a source at once."""
 
 
 def walk(folder: Path | bytes) -> Tree:
@@ -57,20 +60,27 @@ def attributes(path: bytes) -> tuple[tuple[str, bytes], ...]:
 
 
 def inodes(folder: Path | bytes, tree: Tree) -> Inodes:
-    """Return the inode numbers of the files of a tree that `walk` has read from a folder."""
+    """Return the numbers of the files of a tree that `walk` has read from a folder."""
     root = os.fsencode(folder)
-    return {path: os.lstat(os.path.join(root, path)).st_ino for path, entry in tree.items() if entry[0] == "file"}
+    files = {path: os.lstat(os.path.join(root, path)) for path, entry in tree.items() if entry[0] == "file"}
+    return {path: (there.st_dev, there.st_ino) for path, there in files.items()}
 
 
 def links_that_differ(real: Inodes, right: Inodes) -> list[str]:
     """Return the names of one file that should be of several, and the other way round, a line each."""
     lines = []
     for one, other, text in ((right, real, "are names of several files"), (real, right, "are names of one file")):
-        names: dict[int, list[bytes]] = {}
+        names: dict[tuple[int, int], list[bytes]] = {}
         for path in sorted(one.keys() & other.keys()):
             names.setdefault(one[path], []).append(path)
         lines += [f"{paths} {text}" for paths in names.values() if len({other[path] for path in paths}) > 1]
     return lines
+
+
+def parents(path: bytes) -> list[bytes]:
+    """Return the paths of the folders above, the highest first, and the path itself."""
+    parts = path.split(b"/")
+    return [b"/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 def is_below(path: bytes, above: bytes) -> bool:
@@ -120,7 +130,23 @@ class Source:
         found = walk(self.root)
         return {path: entry for path, entry in found.items() if not self.exclusion.names(path, found)}
 
-    def _path(self, path: bytes) -> bytes:
+    def mounts(self) -> set[bytes]:
+        """Return the mount points whose folders above a copy can list."""
+        tree = self.tree()
+        return {path for path in places.below(os.fsencode(self.root))
+                if path in tree and all(tree[above][1] != 0 for above in parents(path)[:-1])}  # fmt: skip
+
+    def lost(self, path: bytes) -> bool:
+        """Return True if what was a mount point is a plain folder, which a run can look at."""
+        full, found = self.path(path), walk(self.root)
+        return (
+            path in found
+            and found[path][0] == "folder"
+            and not os.path.ismount(full)
+            and all(found[above][1] != 0 for above in parents(path))
+        )
+
+    def path(self, path: bytes) -> bytes:
         return os.path.join(os.fsencode(self.root), path)
 
     def _stamp(self, path: bytes) -> None:
@@ -138,7 +164,7 @@ class Source:
             for name in sorted(unreadable(walk(self.root))):
                 self.apply(["remove", name.hex()])
             return
-        what, path = str(step[0]), self._path(bytes.fromhex(str(step[1])))
+        what, path = str(step[0]), self.path(b"" if step[0] == "unmount" else bytes.fromhex(str(step[1])))
         try:
             if what == "write":
                 if os.path.isdir(path) or os.path.islink(path):
@@ -153,8 +179,8 @@ class Source:
             elif what == "hardlink":
                 if os.path.islink(path):
                     return
-                os.link(path, self._path(bytes.fromhex(str(step[2]))))
-                path = self._path(bytes.fromhex(str(step[2])))
+                os.link(path, self.path(bytes.fromhex(str(step[2]))))
+                path = self.path(bytes.fromhex(str(step[2])))
             elif what == "break":
                 # Size, time and attributes show no change.
                 break_link(path, 0, same_time=True)
@@ -164,6 +190,24 @@ class Source:
                     return
                 change_attribute(path, int(str(step[2])))
                 return
+            elif what == "mount":
+                if not os.path.isdir(path) or os.path.islink(path) or os.path.ismount(path):
+                    return
+                if len(places.below(os.fsencode(self.root))) >= MOUNTS_MAX:
+                    return
+                places.mount_tmpfs(path, "size=2m,mode=755")
+                with open(os.path.join(path, b"a"), "wb") as file:
+                    file.write(hashlib.shake_128(f"{step[2]}".encode()).digest(3000))
+            elif what == "unmount":
+                there = places.below(os.fsencode(self.root))
+                if not there:
+                    return
+                path = self.path(there[-1])
+                places.unmount(path)
+                if step[1]:
+                    # Something writes to the folder below the mount point.
+                    with open(os.path.join(path, b"b"), "wb") as file:
+                        file.write(b"log")
             elif what == "hide":
                 if os.path.islink(path):
                     return
@@ -179,8 +223,8 @@ class Source:
                     self._stamp(parent)
                 return
             elif what == "rename":
-                os.rename(path, self._path(bytes.fromhex(str(step[2]))))
-                path = self._path(bytes.fromhex(str(step[2])))
+                os.rename(path, self.path(bytes.fromhex(str(step[2]))))
+                path = self.path(bytes.fromhex(str(step[2])))
             self._stamp(path)
         except OSError:
             return

@@ -350,9 +350,11 @@ def chmod(path: bytes, mode: int) -> None:
         os.chmod(path, mode)
 
 
-def chown(path: bytes, uid: int, gid: int) -> None:
-    """Set owner and group; chown(2) clears set-user-ID."""
+def chown(path: bytes, uid: int, gid: int, mode: int | None = None) -> None:
+    """Set owner and group, then the mode: chown(2) clears set-user-ID."""
     os.lchown(path, uid, gid)
+    if mode is not None and not os.path.islink(path):
+        os.chmod(path, mode)
 
 
 def set_attribute(path: bytes, seed: int) -> None:

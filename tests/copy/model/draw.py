@@ -17,6 +17,8 @@ NAMES = (
 )  # fmt: skip
 PATTERNS = ("*.tmp", "cache/", "/a", "a/*", "**/b", "[ab]", "c", "/d/*.tmp", "b/", "?", "*", "/cache/**")
 MODES = (0o644, 0o600, 0o640, 0o755, 0o700, 0o4755, 0o2755, 0o6711, 0o1777, 0o000, 0o444, 0o555, 0o777, 0o2770)
+MODES_OF_OWNERS = (None, None, 0o4755, 0o2755, 0o6711, 0o2770)
+"""Of an entry whose owner is changed: bits that hold for one owner alone are drawn with the owner."""
 OWNERS = (0, 0, 1, 1000, 1001, 65534, 70_000, 4_000_000_000)
 USER = 12_345
 """A user without rights, in some sequences."""
@@ -26,6 +28,8 @@ WITHOUT: set[str] = set()
 SLOW_SHARE = 0.04
 """Of copies with a rate, which therefore make several commits."""
 QUIC_SHARE = 0.2
+FORGET_SHARE, FORGET_NAME_SHARE = 0.25, 0.5
+"""Of killed copies: those that are given up; of the few that give one file another name the larger share."""
 RESTARTS_SHARE = 0.2
 """Of killed copies: those whose files are removed before the next attempt, which is killed too."""
 DAY_S = 86_400
@@ -151,7 +155,7 @@ class Draw:
         if kind == "chmod":
             return ["chmod", text(path), draw.choice(MODES)]
         if kind == "chown":
-            return ["chown", text(path), draw.choice(OWNERS), draw.choice(OWNERS)]
+            return ["chown", text(path), draw.choice(OWNERS), draw.choice(OWNERS), draw.choice(MODES_OF_OWNERS)]
         if kind == "remove":
             return ["remove", text(path)]
         return [kind, text(path), self.seed()]
@@ -219,7 +223,7 @@ class Draw:
         if kind == "chmod" or self.user is not None:
             return ["chmod", text(path), draw.choice(MODES)]
         if kind == "chown":
-            return ["chown", text(path), draw.choice(OWNERS), draw.choice(OWNERS)]
+            return ["chown", text(path), draw.choice(OWNERS), draw.choice(OWNERS), draw.choice(MODES_OF_OWNERS)]
         return ["attribute", text(path), self.seed()]
 
     def large(self) -> Step:
@@ -267,7 +271,7 @@ class Draw:
     def request(self, has_older: bool) -> Request:
         """Return a copy with random options."""
         draw = self.random
-        form = draw.choices(("content", "folder", "two", "two contents", "file"), (62, 14, 8, 7, 9))[0]
+        form = draw.choices(("content", "folder", "two", "two contents", "file"), (60, 14, 8, 7, 11))[0]
         sources: tuple[bytes, ...] = (b"src/",)
         destination = b"dst"
         if form == "folder":
@@ -320,6 +324,12 @@ class Draw:
         found = {path.rpartition(b"/")[2] for path in folders + others if path.rpartition(b"/")[0] in gone}
         return sorted(name.decode() for name in found if re.fullmatch(rb"[.\w]+", name))
 
+    def device(self) -> Step:
+        """Return a step that copies to a block device, or from one."""
+        draw = self.random
+        at = kill_at(draw) if draw.random() < 0.5 else None
+        return ["device", draw.choice(("to", "to", "both", "from")), self.seed(), at, draw.random() < 0.4]
+
     def clock(self) -> Step:
         """Return a step that sets the clock."""
         return ["clock", self.random.choice(CLOCK_STEPS_S)]
@@ -342,6 +352,10 @@ class Draw:
             seconds = draw.choice((0.05, 0.3, 1.0, 2.5)) if what == "link" else 0.0
             return {"cut": [draw.randrange(1, CUTS_MAX), what, seconds]}
         if kind == "kill":
+            if is_new_name(request) and draw.random() < FORGET_NAME_SHARE:
+                # One file makes few calls.
+                at = draw.choice((["pwrite64", 1], ["fdatasync", 1], ["renameat", 1], draw.randrange(1, 40)))
+                return {"kill": [at], "forget": True} | ({"sides": [receiver(request)]} if request.ends else {})
             # Two in a row: the second one meets what the first has left.
             count = draw.choice((1, 1, 1, 2, 3))
             how: dict[str, Any] = {"kill": [kill_at(draw) for _ in range(count)]}
@@ -376,7 +390,7 @@ class Draw:
                 # The same copy with other options.
                 others = draw.sample(THEN, draw.randrange(1, 3))
                 how["then"] = sorted(request.switches.symmetric_difference(others))
-            elif draw.random() < 0.1:
+            elif draw.random() < FORGET_SHARE:
                 how["forget"] = True
             return how
         if kind == "error":
@@ -422,6 +436,11 @@ def kill_at(draw: random.Random) -> int | list[Any]:
 def receiver(request: Request) -> str:
     """Return the side that receives in a copy between hosts."""
     return "here" if request.ends == "source" else "there"
+
+
+def is_new_name(request: Request) -> bool:
+    """Return True for a copy that gives one file another name."""
+    return len(request.sources) == 1 and not request.sources[0].endswith(b"/") and b"/" in request.destination
 
 
 def is_plain(path: bytes, root: bytes) -> bool:

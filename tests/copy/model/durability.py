@@ -143,6 +143,15 @@ class Durability(Observer):
             for key, (_, path) in where.items():
                 # The state folder is removed after the last sync, and the destination's time set once more.
                 is_own = f"/{OWN}" in path or (path in (self.scope, self.destination) and where is self.metadata)
-                if key in there and not is_own:
+                if key in there and not is_own and (where is not self.names or _is_folder(path, key)):
                     lines.append(f"{path!r}: its {what} are not synced when the copy ends")
         return lines
+
+
+def _is_folder(path: str, key: Key) -> bool:
+    """Return True if the folder of these numbers is at a path: of one that was removed another entry may have them."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and (found.st_dev, found.st_ino) == key

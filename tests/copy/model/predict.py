@@ -403,6 +403,7 @@ class _Copy:
         if not self.request.on("no_owners") and user is None:
             return node
         free = {"uid", "gid"}
+        node = node.but(source_owners=(source.uid, source.gid))
         if user is not None:
             node = node.but(uid=user)
             free.discard("uid")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.copy.model import changes, clock, command, judge, places, statements, tracer
+from tests.copy.model import changes, clock, command, devices, judge, places, statements, tracer
 from tests.copy.model.changes import Step
 from tests.copy.model.command import Result
 from tests.copy.model.draw import Draw
@@ -30,6 +30,8 @@ from tests.copy.model.walk import Tree, below, look, walk
 AREAS = (b"src", b"src2", b"dst", b"sib")
 STEPS = 100
 """Steps of a sequence."""
+DEVICE_SHARE = 0.03
+"""Of rounds of a sequence: those with a copy to or from a block device."""
 WORLD = b"world"
 SPACE_BYTES = 1 << 16
 CLOCK_MAX_S = 20_000 * 86_400
@@ -142,6 +144,8 @@ class World:
             self.rotate()
         elif step[0] == "mount":
             self.mount(*step[1:])
+        elif step[0] == "device":
+            self.device(*step[1:])
         else:
             self.stealth |= step[-1] is True and step[0] in ("rewrite", "resize")
             changes.apply(self.root, step)
@@ -498,6 +502,30 @@ class World:
         if result.code == 0:
             statements.check_rsync(self, request, prediction, after)
 
+    # Block devices.
+
+    def device(self, which: str, seed: int, at: int | list[Any] | None, checksum: bool) -> None:
+        """Copy `to` a block device, `from` one, or `both`, twice: the source changes, and its size and time do not."""
+        folder = Path(os.fsdecode(self.machine.folder)) / "devices"
+        folder.mkdir()
+        try:
+            with devices.Devices(folder, which, seed) as pair:
+                for _ in range(2):
+                    words = [b"copy", pair.source, pair.target, b"--quiet", *([b"--checksum"] if checksum else [])]
+                    if at is not None:
+                        counter = Counter.before(at)
+                        self.sane(Traced([counter]).run([words], self.state), killed=True)
+                        self.machine.counts["kills"] += bool(counter.did)
+                    result = command.start([words], self.state).wait()
+                    self.sane(result)
+                    self.machine.counts["copies of devices"] += 1
+                    if result.code != 0 or (wrong := pair.wrong()):
+                        told = f"exit code {result.code}: {result.output.strip()[-300:]}"
+                        self.fail([f"a copy {which} a block device: {told if result.code else wrong}"])
+                    pair.change()
+        finally:
+            shutil.rmtree(folder)
+
     # A second copy at once.
 
     def second(self, request: Request, how: dict[str, Any]) -> command.Child | None:
@@ -558,6 +586,8 @@ def drawn(machine: Machine, seed: int) -> tuple[list[Step], Failed | None]:
                     world.do(draw.change_unseen())
             if has_clock and draw.random.random() < 0.06:
                 world.do(draw.clock())
+            if draw.random.random() < DEVICE_SHARE and world.user is None:
+                world.do(draw.device())
             if draw.random.random() < 0.08 and world.bound < 3:
                 world.do(draw.mount())
             copy = draw.copy(has_older)

@@ -41,6 +41,8 @@ class Node:
     links: int = 1
     extents: tuple[tuple[int, int], ...] = ()
     """Parts of a sparse file that hold data."""
+    source_owners: tuple[int, int] | None = None
+    """Of a prediction: owner and group of the source."""
     owners: frozenset[int] = frozenset()
     """Users of an expected entry, of which any is right; empty: `uid`."""
     unjudged: frozenset[str] = frozenset()

@@ -14,6 +14,9 @@ use spec::{
 const BYTES_MAX: u64 = 1 << 62;
 const OVERHEAD_MAX: u64 = 1 << 30;
 
+/// Least MTU of a link that carries IPv6, bytes (RFC 8200, 5).
+const IPV6_MTU_LEAST: u32 = 1280;
+
 /// Short flows of an entry at most: each is an endpoint pair that stays in memory until the end, some kilobytes.
 const SHORT_FLOWS_MAX: usize = 1_000_000;
 
@@ -115,6 +118,10 @@ pub fn check_udt(flow: &FlowSpec) -> Result<(), RunError> {
 pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&TransportSpec>) -> Result<(), RunError> {
     if !(68..=65_535).contains(&transport.mtu_bytes) {
         return Err(RunError::Spec(format!("flow {flow}: mtu = {} B: 68 to 65535", transport.mtu_bytes)));
+    }
+    if transport.ipv6 && transport.mtu_bytes < IPV6_MTU_LEAST {
+        let mtu = transport.mtu_bytes;
+        return Err(RunError::Spec(format!("flow {flow}: mtu = {mtu} B: IPv6 needs {IPV6_MTU_LEAST} (RFC 8200, 5)")));
     }
     let algorithm = |of: &TransportSpec| {
         of.congestion_control == transport.congestion_control && of.parameters == transport.parameters

@@ -37,9 +37,15 @@ pub struct Connections<T: Transport> {
 impl<T: Transport> Connections<T> {
     /// Of `flows`, the first `named` of which are the spec's own.
     pub fn new(flows: Vec<Flow<T>>, named: usize, timers: Timers, capture: Option<Capture>) -> Connections<T> {
+        let mut pool = T::Pool::new(2 * flows.len());
+        for index in (0..flows.len()).filter(|&index| flows[index].spec.transport.ipv6) {
+            for side in [Side::Sender, Side::Receiver] {
+                pool.use_ipv6(2 * index as u32 + side as u32);
+            }
+        }
         Connections {
             opened: vec![false; flows.len()],
-            pool: T::Pool::new(2 * flows.len()),
+            pool,
             flows,
             named,
             timers,

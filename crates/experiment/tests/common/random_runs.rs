@@ -274,6 +274,10 @@ fn transport(draw: &mut Draw, duration: u64) -> Value {
     made["congestion_control"] = json!(draw.of(&CONTROLS));
     made["window_bytes"] = json!(draw.of(&[64_000u64, 300_000, 4_000_000, 30_000_000]));
     made["mtu_bytes"] = json!(draw.of(&[576, 1500, 1500, 1500, 9000]));
+    // Drawn apart: the rest of a run stays what it was.
+    if made["mtu_bytes"] != 576 && Draw(draw.0).percent(40) {
+        made["ipv6"] = json!(true);
+    }
     let mut maybe = |draw: &mut Draw, share: u64, key: &str, value: Value| {
         if draw.percent(share) {
             made[key] = value;

@@ -8,7 +8,7 @@ use experiment::{check_route, RunError};
 use sim::Routes;
 use spec::{LinkSpec, RunSpec};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use units::Time;
 
 /// Time in which a router earns the right to one message, ns: 1000 in a second, as Linux's icmp_msgs_per_sec had it
@@ -20,6 +20,7 @@ const BURST: u64 = 50;
 /// A router.
 struct Router {
     address: Ipv4Addr,
+    ipv6_address: Option<Ipv6Addr>,
     /// By host: first hop of a route there; None: there is none.
     routes: Vec<Option<u32>>,
     /// Right to messages that is saved up, in ns of [`MESSAGE_NS`] each.
@@ -39,15 +40,15 @@ pub(super) struct Routers {
     /// By link: its MTU, bytes.
     mtus: Vec<u32>,
     /// Host by address.
-    hosts: BTreeMap<[u8; 4], u32>,
+    hosts: BTreeMap<IpAddr, u32>,
 }
 
 /// A message that a router sends.
 pub(super) struct Reply {
     /// First hop of its route.
     pub hop: u32,
-    /// Address of the router.
-    pub address: Ipv4Addr,
+    /// Address of the router, of the version of the host's.
+    pub address: IpAddr,
     /// Identification of the packet.
     pub id: u16,
 }
@@ -64,7 +65,8 @@ impl Routers {
             ..Routers::default()
         };
         for (host, planned) in plan.hosts.iter().enumerate() {
-            made.hosts.insert(planned.address.octets(), host as u32);
+            made.hosts.insert(planned.address.into(), host as u32);
+            made.hosts.extend(planned.ipv6_address.map(|address| (IpAddr::from(address), host as u32)));
         }
         for planned in &plan.routers {
             let (node, address) = (planned.node, planned.address);
@@ -72,7 +74,7 @@ impl Routers {
                 let nodes = spec.nodes.len();
                 return Err(RunError::Spec(format!("router {address}: node {node} does not exist, there are {nodes}")));
             }
-            if made.hosts.contains_key(&address.octets()) || made.routers.iter().any(|other| other.address == address) {
+            if made.hosts.contains_key(&address.into()) || made.routers.iter().any(|other| other.address == address) {
                 return Err(RunError::Spec(format!("router {address}: another node has this address")));
             }
             let number = made.routers.len() as u32;
@@ -89,7 +91,8 @@ impl Routers {
                 });
             }
             let saved_ns = BURST * MESSAGE_NS;
-            made.routers.push(Router { address, routes: back, saved_ns, counted: Time::ZERO, id: 0 });
+            let ipv6_address = planned.ipv6_address;
+            made.routers.push(Router { address, ipv6_address, routes: back, saved_ns, counted: Time::ZERO, id: 0 });
         }
         Ok(made)
     }
@@ -112,15 +115,19 @@ impl Routers {
     }
 
     /// Returns how `router` answers the host with address `to` now; None where it may not yet, or knows no route.
-    pub fn reply(&mut self, now: Time, router: u32, to: [u8; 4]) -> Option<Reply> {
+    pub fn reply(&mut self, now: Time, router: u32, to: IpAddr) -> Option<Reply> {
         let host = *self.hosts.get(&to)?;
         let router = &mut self.routers[router as usize];
         let hop = router.routes[host as usize]?;
+        let address = match to {
+            IpAddr::V4(_) => router.address.into(),
+            IpAddr::V6(_) => router.ipv6_address?.into(),
+        };
         router.saved_ns = (router.saved_ns + now.since(router.counted).0).min(BURST * MESSAGE_NS);
         router.counted = now;
         router.saved_ns = router.saved_ns.checked_sub(MESSAGE_NS)?;
         router.id = router.id.wrapping_add(1);
-        Some(Reply { hop, address: router.address, id: router.id })
+        Some(Reply { hop, address, id: router.id })
     }
 }
 
@@ -217,10 +224,15 @@ mod tests {
             namespace: String::new(),
             device: String::new(),
             address: Ipv4Addr::new(198, 18, 0, last),
+            ipv6_address: Some(Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, last.into())),
             node,
             mtu_bytes: 1500,
         };
-        let router = |node: u8| RouterPlan { node: node.into(), address: Ipv4Addr::new(198, 19, 0, node) };
+        let router = |node: u8| RouterPlan {
+            node: node.into(),
+            address: Ipv4Addr::new(198, 19, 0, node),
+            ipv6_address: (node < 4).then(|| Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 1, node.into())),
+        };
         let route = |from, to, links: [usize; 3]| RoutePlan { from, to, links: links.to_vec() };
         let plan = HostPlan {
             hosts: vec![host(1, 0), host(2, 3)],
@@ -244,25 +256,37 @@ mod tests {
         let (mut routers, routes) = made(&spec, &plan).unwrap();
         let mut way = |link: u32, to: u8| {
             let router = routers.behind(link).expect("a router");
-            let reply = routers.reply(Time(0), router, [198, 18, 0, to]).expect("a route");
+            let reply = routers.reply(Time(0), router, [198, 18, 0, to].into()).expect("a route");
             let hops = (reply.hop..).map(|at| routes.at(at));
             let links = hops.map_while(|hop| if let sim::Hop::Link(link) = hop { Some(link) } else { None });
-            (reply.address.octets()[3], links.collect::<Vec<_>>())
+            (reply.address, links.collect::<Vec<_>>())
         };
-        assert_eq!(way(0, 1), (1, vec![5]));
-        assert_eq!(way(1, 1), (2, vec![4, 5]));
-        assert_eq!(way(1, 2), (2, vec![2]));
+        let by = |last: u8| IpAddr::from([198, 19, 0, last]);
+        assert_eq!(way(0, 1), (by(1), vec![5]));
+        assert_eq!(way(1, 1), (by(2), vec![4, 5]));
+        assert_eq!(way(1, 2), (by(2), vec![2]));
         // No route passes it: the fewest links.
-        assert_eq!(way(6, 1), (4, vec![7, 4, 5]));
+        assert_eq!(way(6, 1), (by(4), vec![7, 4, 5]));
         assert_eq!((routers.behind(2), routers.behind(5), routers.behind(99)), (None, None, None), "hosts, no link");
         assert_eq!((routers.mtu_bytes(0), routers.mtu_bytes(1), routers.mtu_bytes(99)), (u32::MAX, 1400, u32::MAX));
+    }
+
+    #[test]
+    fn a_host_is_answered_by_the_version_of_its_address() {
+        let (spec, plan) = row();
+        let (mut routers, _) = made(&spec, &plan).unwrap();
+        let host = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
+        let by = routers.reply(Time(0), 1, host.into()).expect("a route").address;
+        assert_eq!(by, Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 1, 2));
+        assert!(routers.reply(Time(0), 2, host.into()).is_none(), "a router without an address");
+        assert!(routers.reply(Time(0), 1, Ipv6Addr::LOCALHOST.into()).is_none());
     }
 
     #[test]
     fn a_router_sends_so_many_messages_in_a_second() {
         let (spec, plan) = row();
         let (mut routers, _) = made(&spec, &plan).unwrap();
-        let mut sent_at = |at: u64| routers.reply(Time(at), 0, [198, 18, 0, 1]).is_some();
+        let mut sent_at = |at: u64| routers.reply(Time(at), 0, [198, 18, 0, 1].into()).is_some();
         assert_eq!((0..100).filter(|_| sent_at(0)).count() as u64, BURST);
         assert!(!sent_at(MESSAGE_NS - 1) && sent_at(MESSAGE_NS) && !sent_at(MESSAGE_NS));
         let second = (1..=100_000).filter(|&at| sent_at(MESSAGE_NS + at * 10_000)).count() as u64;
@@ -274,7 +298,7 @@ mod tests {
     fn a_router_that_does_not_fit_is_named() {
         for (node, last, words) in [(9, 9, "node 9 does not exist"), (1, 2, "has this address")] {
             let (spec, mut plan) = row();
-            plan.routers.push(RouterPlan { node, address: Ipv4Addr::new(198, 19, 0, last) });
+            plan.routers.push(RouterPlan { node, address: Ipv4Addr::new(198, 19, 0, last), ipv6_address: None });
             let error = made(&spec, &plan).err().expect("an error").to_string();
             assert!(error.contains(words), "{error}");
         }

@@ -14,6 +14,9 @@ const TCP: u8 = 6;
 /// end.
 const OWN_NETWORK: [u8; 2] = [198, 18];
 
+/// Beginning of 2001:2::/48, the same of IPv6.
+const OWN_IPV6_NETWORK: [u8; 6] = [0x20, 0x01, 0, 2, 0, 0];
+
 /// Source number of packets that flow `flow` sends in `direction`, as in the simulator: so they draw the same losses.
 pub(super) fn source_of(flow: usize, direction: Direction) -> u32 {
     2 * flow as u32 + u32::from(direction == Direction::Reverse)
@@ -33,6 +36,7 @@ pub(super) struct Entry {
 pub(super) struct Table {
     /// Host by address.
     hosts: BTreeMap<[u8; 4], u32>,
+    ipv6_hosts: BTreeMap<[u8; 16], u32>,
     /// By host that sends, host that receives, ports of TCP that are the flow's: destination port of data, source port
     /// back.
     data: BTreeMap<(u32, u16), Entry>,
@@ -76,6 +80,11 @@ impl Table {
             if table.hosts.insert(host.address.octets(), index as u32).is_some() {
                 return Err(wrong(format!("host {index}: another host has the address {}", host.address)));
             }
+            if let Some(address) = host.ipv6_address {
+                if table.ipv6_hosts.insert(address.octets(), index as u32).is_some() {
+                    return Err(wrong(format!("host {index}: another host has the address {address}")));
+                }
+            }
         }
         let known = |what: &str, host: usize| {
             if host < count {
@@ -103,6 +112,10 @@ impl Table {
             let ends = (plan.hosts[planned.source].node, plan.hosts[planned.destination].node);
             if ends != (flow.source, flow.destination) {
                 return Err(wrong(format!("{what}: its hosts do not stand at its nodes")));
+            }
+            let hosts = [planned.source, planned.destination].map(|host| &plan.hosts[host]);
+            if planned.ipv6 && hosts.iter().any(|host| host.ipv6_address.is_none()) {
+                return Err(wrong(format!("{what}: its hosts have no IPv6 addresses")));
             }
             for (direction, links) in [(Direction::Forward, &flow.route), (Direction::Reverse, &flow.return_route)] {
                 let host = check_route_of(spec, plan, index, direction, links)?;
@@ -156,19 +169,25 @@ impl Table {
     /// Returns the route entry of a packet from host `from`; None if it has no route. Cost: logarithmic in flows and
     /// hosts.
     pub fn entry(&self, from: u32, packet: &[u8]) -> Option<Entry> {
-        match packet.first()? >> 4 {
-            4 if packet.len() >= 20 => {}
-            6 if packet.len() >= 40 => return self.across(from),
+        let (to, is_own, header, has_ports) = match packet.first()? >> 4 {
+            4 if packet.len() >= 20 => {
+                let is_own = packet[16] == OWN_NETWORK[0] && packet[17] & 0xfe == OWN_NETWORK[1];
+                // A fragment after the first has no ports.
+                let later = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff != 0;
+                let header = usize::from(packet[0] & 15) * 4;
+                (self.hosts.get(&packet[16..20]), is_own, header, packet[9] == TCP && !later)
+            }
+            // Behind extension headers, those of fragments among them, no ports are looked for.
+            6 if packet.len() >= 40 => {
+                let is_own = packet[24..].starts_with(&OWN_IPV6_NETWORK);
+                (self.ipv6_hosts.get(&packet[24..40]), is_own, 40, packet[6] == TCP)
+            }
             _ => return None,
-        }
-        let Some(&to) = self.hosts.get(&packet[16..20]) else {
-            let is_own = packet[16] == OWN_NETWORK[0] && packet[17] & 0xfe == OWN_NETWORK[1];
+        };
+        let Some(&to) = to else {
             return if is_own { None } else { self.across(from) };
         };
-        let header = usize::from(packet[0] & 15) * 4;
-        // A fragment after the first has no ports.
-        let later = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff != 0;
-        if packet[9] == TCP && !later && packet.len() >= header + 4 {
+        if has_ports && packet.len() >= header + 4 {
             let port = |at: usize| u16::from_be_bytes([packet[header + at], packet[header + at + 1]]);
             let found = self.data.get(&(to, port(2))).or_else(|| self.acks.get(&(from, port(0))));
             if found.is_some() {
@@ -214,13 +233,14 @@ mod tests {
     use super::*;
     use crate::plan::{EmulatorPlan, HostSpec, RoutePlan};
     use crate::testing::Line;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn table(hosts: u8) -> Table {
         let host = |number: u8| HostSpec {
             namespace: String::new(),
             device: String::new(),
             address: Ipv4Addr::new(198, 18, 0, 1 + number),
+            ipv6_address: Some(Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1 + u16::from(number))),
             node: usize::from(number.min(1)),
             mtu_bytes: 1500,
         };
@@ -251,6 +271,28 @@ mod tests {
         // Routers answer nothing, and nothing else of the test network is there.
         assert_eq!((hop(0, &to([198, 19, 0, 1])), hop(0, &to([198, 18, 0, 9]))), (None, None));
         assert_eq!((hop(0, &[0x60; 39]), hop(0, &[]), hop(0, &[0x50; 60])), (None, None, None), "no IP packet");
+    }
+
+    fn to_ipv6(address: [u16; 8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 0, 58, 64];
+        packet.extend([0xfd; 16]);
+        packet.extend(Ipv6Addr::from(address).octets());
+        packet
+    }
+
+    #[test]
+    fn hosts_are_found_by_their_ipv6_addresses() {
+        let test = |network, last| to_ipv6([0x2001, 2, network, 0, 0, 0, 0, last]);
+        let two = table(2);
+        let hop = |from, packet: &[u8]| two.entry(from, packet).map(|entry| entry.hop);
+        assert_eq!((hop(0, &test(0, 2)), hop(1, &test(0, 1))), (two.pair_hop(0, 1), two.pair_hop(1, 0)));
+        assert_eq!(
+            (hop(0, &test(0, 9)), hop(0, &test(1, 2))),
+            (None, two.pair_hop(0, 1)),
+            "its own network ends at 48"
+        );
+        let three = table(3);
+        assert!(three.entry(0, &test(0, 2)).is_some() && three.entry(0, &test(1, 2)).is_none());
     }
 
     #[test]

@@ -6,13 +6,15 @@ use super::report::{CarrierCounters, EmulatorReport};
 use super::routers::Routers;
 use super::sender_commands::{CommandMaps, IssuedCommand};
 use crate::clock::Clock;
-use crate::icmp::{fragments, is_whole_only, message, Problem};
+use crate::icmp::{fragments, is_whole_only, Problem};
 use crate::packet::{Pool, Token};
 use crate::plan::Join;
 use crate::tun::Tun;
+use crate::{icmp, icmpv6};
 use experiment::{AddressedCommand, Environment, FlowProgress, MoveId, Senders};
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use units::{Span, Time};
@@ -182,14 +184,13 @@ impl World {
         self.report.routers.count(problem);
         let packet = self.pool.packet_of(&token);
         self.lose(token);
-        // A message in answer to an IPv6 packet would be one of ICMPv6, which these routers do not have.
-        if packet.first().is_none_or(|first| first >> 4 != 4) {
-            return;
-        }
-        let Some(&to) = packet.get(12..16).and_then(|address| address.first_chunk()) else { return };
-        let from = |reply: &super::routers::Reply| message(&packet, problem, reply.address, reply.id);
+        let Some(to) = sender_of(&packet) else { return };
         let Some(reply) = self.routers.reply(now, router, to) else { return };
-        let Some(about) = from(&reply) else { return };
+        let about = match reply.address {
+            IpAddr::V4(own) => icmp::message(&packet, problem, own, reply.id),
+            IpAddr::V6(own) => icmpv6::message(&packet, problem, own),
+        };
+        let Some(about) = about else { return };
         let answer = self.pool.insert(&about, reply.hop);
         self.report.routers.messages += 1;
         self.pass_on(answer, net);
@@ -241,6 +242,15 @@ impl World {
             self.report.refused += u64::from(count);
         }
         self.pool.give_back(&token, count);
+    }
+}
+
+/// Source address of an IP packet.
+fn sender_of(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => packet.get(12..16)?.first_chunk::<4>().map(|&address| address.into()),
+        6 => packet.get(8..24)?.first_chunk::<16>().map(|&address| address.into()),
+        _ => None,
     }
 }
 

@@ -22,6 +22,7 @@ impl Hosts {
             namespace: namespaces[usize::from(node)].path.clone(),
             device: "path".into(),
             address: std::net::Ipv4Addr::new(198, 18, 1, node + 1),
+            ipv6_address: None,
             node: usize::from(node),
             mtu_bytes: 1500,
         });

@@ -70,9 +70,9 @@ impl Connection {
         let (flow, planned) = (&spec.flows[index], &plan.flows[index]);
         let (from, to) = (&plan.hosts[planned.source], &plan.hosts[planned.destination]);
         let sockets = planned.sockets();
-        let there = SocketAddr::new(to.address.into(), planned.port);
+        let there = SocketAddr::new(to.address_of(planned.ipv6), planned.port);
         let listener = Socket::listener(Some(&to.namespace), there, &sockets, 1)?;
-        let socket = Socket::sender(Some(&from.namespace), from.address.into(), &sockets)?;
+        let socket = Socket::sender(Some(&from.namespace), from.address_of(planned.ipv6), &sockets)?;
         if let Some(bytes) = unsent_bound(spec, flow, &workload) {
             socket.set_unsent_bound(bytes)?;
         }

@@ -8,7 +8,7 @@ use super::process::{told, Process};
 use super::program_connections::{Connections, ServerAt};
 use super::program_far::{ProgramFarEnd, Told};
 use super::socket::Failed;
-use crate::plan::{HostPlan, ProgramPlan};
+use crate::plan::{HostPlan, HostSpec, ProgramPlan};
 use crate::program_end_plan::{Ports, ProgramEndPlan};
 use crate::remote_plan::SendPlan;
 use experiment::{FlowCounters, FlowSeries, Rtt, SendingTimes, Workload};
@@ -93,9 +93,10 @@ impl Program {
         let planned = &plan.flows[index];
         let (from, to) = (&plan.hosts[planned.source], &plan.hosts[planned.destination]);
         let failed = |error| ("sock_diag".to_owned(), error);
-        let connections = |namespace, peer: std::net::Ipv4Addr| Connections::open(namespace, peer.into(), Ports::Any);
-        let mut near = connections(Some(from.namespace.as_str()), to.address).map_err(failed)?;
-        let mut far = connections(Some(to.namespace.as_str()), from.address).map_err(failed)?;
+        let connections =
+            |namespace, peer: &HostSpec| Connections::open(namespace, peer.address_of(planned.ipv6), Ports::Any);
+        let mut near = connections(Some(from.namespace.as_str()), to).map_err(failed)?;
+        let mut far = connections(Some(to.namespace.as_str()), from).map_err(failed)?;
         let netstat = Netstat::open(&from.namespace).and_then(|n| n.read().map(|now| (n, now)));
         let (serves, asks) = if program.fetches { (from, to) } else { (to, from) };
         let listens = if program.fetches { &mut near } else { &mut far };

@@ -18,6 +18,7 @@ fn hosts(namespace: &Namespace) -> [HostSpec; 2] {
         namespace: namespace.path.clone(),
         device: "lo".into(),
         address: std::net::Ipv4Addr::new(127, 0, 0, last),
+        ipv6_address: None,
         node: usize::from(last) - 1,
         mtu_bytes: 65_536,
     })

@@ -59,8 +59,8 @@ fn written(text: &str) -> io::Result<u64> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no wchar in it (CONFIG_TASK_XACCT)"))
 }
 
-/// The UDP sockets of one namespace, IPv4.
-pub(crate) struct UdpSockets(File);
+/// The UDP sockets of one namespace.
+pub(crate) struct UdpSockets(Vec<File>);
 
 impl UdpSockets {
     /// Of the namespace whose file is `namespace`; None: this thread's.
@@ -68,7 +68,12 @@ impl UdpSockets {
     /// # Errors
     /// The namespace or its /proc cannot be entered or read.
     pub fn open(namespace: Option<&str>) -> io::Result<UdpSockets> {
-        let open = || File::open("/proc/thread-self/net/udp");
+        let open = || {
+            let mut files = vec![File::open("/proc/thread-self/net/udp")?];
+            // A kernel without IPv6 has no such table.
+            files.extend(File::open("/proc/thread-self/net/udp6"));
+            Ok(files)
+        };
         match namespace {
             Some(namespace) => namespace::within(namespace, open)?,
             None => open(),
@@ -81,11 +86,16 @@ impl UdpSockets {
     /// # Errors
     /// The kernel's.
     pub fn have(&self, port: u16) -> io::Result<bool> {
-        Ok(has_port(&proc_file::text(&self.0)?, port))
+        for file in &self.0 {
+            if has_port(&proc_file::text(file)?, port) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
-/// A line of /proc/net/udp begins with the slot and the local address, in hexadecimal (udp4_format_sock).
+/// A line of /proc/net/udp or udp6 begins with the slot and the local address, in hexadecimal (udp4_format_sock).
 fn has_port(text: &str, port: u16) -> bool {
     let local = text.lines().filter_map(|line| line.split_whitespace().nth(1)?.split_once(':'));
     local.into_iter().any(|(_, number)| u16::from_str_radix(number, 16) == Ok(port))
@@ -126,6 +136,9 @@ mod tests {
         assert!(sockets.have(port).unwrap());
         drop(socket);
         assert!(!sockets.have(port).unwrap());
+        if let Ok(socket) = UdpSocket::bind("[::1]:0") {
+            assert!(sockets.have(socket.local_addr().unwrap().port()).unwrap());
+        }
         let text = "  sl  local_address rem_address\n  10: 0100007F:0007 0100007F:0008 07\n";
         assert!(has_port(text, 7) && !has_port(text, 8));
     }

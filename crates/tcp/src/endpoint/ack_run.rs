@@ -8,7 +8,7 @@ use super::{Arrival, Endpoint, Output, Phase, Rexmit};
 use crate::config::Recovery;
 use crate::consts::{ecn, NS_PER_US};
 use crate::scoreboard::{tag, Entry, Popped};
-use crate::segment::{flags, Segment};
+use crate::segment::Segment;
 use congestion::{ack_flags, AckSample, CaState};
 use units::Time;
 
@@ -66,20 +66,15 @@ impl Endpoint {
         arrivals: impl Iterator<Item = Arrival>,
         mut output: impl Output,
     ) -> usize {
-        let timestamps = if self.timestamps { flags::TIMESTAMPS } else { 0 };
+        let plain_flags = self.plain_flags();
         let peer = self.rx.nxt;
-        let mut seg = Segment {
-            ack: peer,
-            window: self.rx.wnd as u32,
-            flags: flags::ACK | timestamps,
-            len: self.mss,
-            ..Segment::default()
-        };
+        let mut seg =
+            Segment { ack: peer, window: self.rx.wnd as u32, flags: plain_flags, len: self.mss, ..Segment::default() };
         let mss = u64::from(self.mss);
         let mut taken = 0;
         let mut last = Last::default();
         for a in arrivals {
-            let plain = a.flags == flags::ACK | timestamps
+            let plain = a.flags == plain_flags
                 && a.len == 0
                 && a.sack_count == 0
                 && a.seq == peer

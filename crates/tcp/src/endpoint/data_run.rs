@@ -51,10 +51,9 @@ impl Endpoint {
         arrivals: impl Iterator<Item = Arrival>,
         mut output: impl Output,
     ) -> usize {
-        let timestamps = if self.timestamps { flags::TIMESTAMPS } else { 0 };
+        let plain_flags = self.plain_flags();
         let full = self.rx.rcv_mss;
-        let mut seg =
-            Segment { seq: self.nxt, window: self.rx.wnd as u32, flags: flags::ACK | timestamps, ..Segment::default() };
+        let mut seg = Segment { seq: self.nxt, window: self.rx.wnd as u32, flags: plain_flags, ..Segment::default() };
         // Unacknowledged bytes of which one more make an ACK due.
         let owed = if self.rx.delayed_ack { u64::from(full) } else { 0 };
         let (mut nxt, mut wup, mut last_ns) = (self.rx.nxt, self.rx.wup, self.rx.last_data_ns);
@@ -64,7 +63,7 @@ impl Endpoint {
         let mut ts_recent = self.rx.ts_recent;
         let (mut taken, mut acks) = (0, 0);
         for a in arrivals {
-            let plain = a.flags & !flags::PSH == flags::ACK | timestamps
+            let plain = a.flags & !flags::PSH == plain_flags
                 && a.len == full
                 && a.sack_count == 0
                 && a.seq == nxt

@@ -3,14 +3,15 @@
 use super::{Endpoint, Phase};
 use crate::config::Recovery;
 use crate::consts::*;
-use crate::segment::{flags, Segment, WindowScale, BASE_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
+use crate::segment::{base_header_bytes, flags, Segment, WindowScale, TIMESTAMP_OPTION_BYTES};
 use congestion::INFINITE_SSTHRESH;
 use units::Time;
 
 impl Endpoint {
     /// MSS offered: what fits the MTU without options.
     fn advertised_mss(&self) -> u32 {
-        self.cfg.mtu.saturating_sub(BASE_HEADER_BYTES).clamp(MSS_MIN, 65_535 - BASE_HEADER_BYTES)
+        let headers = base_header_bytes(self.ipv6);
+        self.cfg.mtu.saturating_sub(headers).clamp(MSS_MIN, 65_535 - headers)
     }
 
     pub(super) fn transmit_handshake(&mut self, seg: &mut Segment) -> bool {
@@ -20,7 +21,7 @@ impl Endpoint {
         self.syn_pending = false;
         let answer = self.phase == Phase::SynReceived;
         *seg = Segment { seq: 0, mss: self.advertised_mss() as u16, ..Segment::default() };
-        seg.flags = flags::SYN;
+        seg.flags = flags::SYN | self.ip_flags();
         if answer {
             seg.flags |= flags::ACK;
             seg.ack = self.rx.nxt;

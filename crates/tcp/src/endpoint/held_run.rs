@@ -32,13 +32,13 @@ impl Endpoint {
         arrivals: impl Iterator<Item = Arrival>,
         mut output: impl Output,
     ) -> usize {
-        let timestamps = if self.timestamps { flags::TIMESTAMPS } else { 0 };
+        let plain_flags = self.plain_flags();
         let (nxt, right) = (self.rx.nxt, self.rx.nxt + self.rx.wnd);
         let mut seg = Segment {
             seq: self.nxt,
             ack: nxt,
             window: self.rx.wnd as u32,
-            flags: flags::ACK | timestamps,
+            flags: plain_flags,
             ts_ecr: if self.timestamps { self.rx.ts_recent } else { 0 },
             ..Segment::default()
         };
@@ -48,7 +48,7 @@ impl Endpoint {
         let mut is_written = false;
         for a in arrivals {
             let end = a.seq + u64::from(a.len);
-            let plain = a.flags & !flags::PSH == flags::ACK | timestamps
+            let plain = a.flags & !flags::PSH == plain_flags
                 && a.len > 0
                 && a.sack_count == 0
                 && a.seq > nxt

@@ -119,6 +119,7 @@ impl Train {
 pub struct Endpoint {
     pub(crate) phase: Phase,
     pub(crate) timestamps: bool,
+    pub(crate) ipv6: bool,
     /// Recovery in force: NewReno when the peer does not do SACK.
     pub(crate) recovery: Recovery,
     pub(crate) rexmit: Rexmit,
@@ -252,6 +253,7 @@ impl Endpoint {
             recovery: cfg.recovery,
             reordering: cfg.reordering,
             timestamps: cfg.timestamps,
+            ipv6: cfg.ipv6,
             paced: cfg.pacing || cfg.max_pacing.is_some(),
             max_pacing: cfg.max_pacing.map_or(u64::MAX, |rate| (rate.0 / 8).max(1)),
             bursts: Bursts::new(&cfg),
@@ -524,6 +526,22 @@ impl Endpoint {
     #[inline]
     fn timestamp(&self) -> u32 {
         Endpoint::timestamp_at(self.now)
+    }
+
+    /// Flags of every segment that this end sends beside those of TCP.
+    #[inline]
+    fn ip_flags(&self) -> u16 {
+        if self.ipv6 {
+            flags::IPV6
+        } else {
+            0
+        }
+    }
+
+    /// Flags of an ACK, or of data without PSH, by either end, once the connection is open.
+    #[inline]
+    fn plain_flags(&self) -> u16 {
+        flags::ACK | self.ip_flags() | if self.timestamps { flags::TIMESTAMPS } else { 0 }
     }
 
     #[inline]

@@ -148,7 +148,7 @@ impl Endpoint {
         seg.window = self.rx.select_window();
         seg.mss = 0;
         seg.wscale = None;
-        seg.flags = flags::ACK | bits;
+        seg.flags = flags::ACK | bits | self.ip_flags();
         if self.timestamps {
             seg.flags |= flags::TIMESTAMPS;
             seg.ts_val = self.timestamp();
