@@ -28,8 +28,8 @@ const SLOWER: f64 = 0.9;
 const AGREE: f64 = 0.1;
 /// Two trains agree on the bucket's size within this share.
 const AGREE_ON_BURST: f64 = 0.2;
-/// Longest time that a sender may pause in a train, of the train's, and the shortest pause that counts. A bucket fills up
-/// meanwhile, and stays full: what then passes, or is lost, has not the bucket's rate.
+/// Longest time that a sender may pause during a train, and the shortest pause that counts, as shares of the train's
+/// duration. The bucket fills up during a pause and then stays full, so the packets after it do not show its rate.
 const MAX_PAUSED: f64 = 0.03;
 const LEAST_PAUSE: f64 = 0.005;
 /// Trains that left late, after which the host is too busy.

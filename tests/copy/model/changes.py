@@ -235,8 +235,9 @@ def remove_files(path: bytes, _: int) -> None:
 
 
 def cut_parts(path: bytes, seed: int) -> None:
-    """Cut all parts of unfinished copies below a folder; most are extended again, with a hole. Empty ones lose their time,
-    as in a power cut.
+    """Cut all parts of unfinished copies below a folder; most are extended again, with a hole.
+
+    Empty ones lose their time, as in a power cut.
     """
     draw = random.Random(seed)
     for folder, _, names in os.walk(path):
