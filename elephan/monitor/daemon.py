@@ -420,12 +420,16 @@ class Daemon:
             for alert in of_path
             if alert.evidence.get("before") is not None and alert.evidence.get("after") is not None
         ]
-        before, after = watch.delays()
+        since = {alert.quantity: alert.since for alert in of_path}
+        before, after = watch.delays(since.get("rtt_s") or max(since.values(), default=time.time()))
+        rtt = next((one for one in moves if one["quantity"] == "rtt_s"), None)
+        # Late packets of a busy host do not explain a path whose least RTT rose.
+        is_hosts_change = rtt is None or not watch.is_path_longer(rtt["before"], rtt["after"])
         policer = self.outcomes.get((watch.spec.name, "policer"))
         hosts = [
             {"name": name, "late": share}
             for name, share in zip(("near", "far"), watch.late, strict=True)
-            if share >= HOST_IS_LATE and all(one["quantity"] in OF_DELAY for one in moves)
+            if share >= HOST_IS_LATE and is_hosts_change and all(one["quantity"] in OF_DELAY for one in moves)
         ]
         asked = {
             "changes": moves,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,15 @@ def test_a_busy_host_is_told_from_a_longer_path(tmp_path: Path) -> None:
     _, found = watch.handle(sent(6000, 600, 0.026, 0.9, 0.01), loaded=False)
     assert [(quantity, change["kind"]) for quantity, change in found] == [("rtt_s", "agreed_missed")]
     assert found[0][1]["found_s"] <= START + 600 + 51
+    assert watch.is_path_longer(0.02, 0.026) and not watch.is_path_longer(0.02, 0.03)
+    before, after = watch.delays(found[0][1]["since_s"])
+    assert before is not None and after is not None
+    assert all(0.0055 < after[name] - before[name] < 0.0065 for name in ("min_s", "median_s"))
+    # A host that is late with every packet lifts the least RTT too, and its lateness says so.
+    watch = PathWatch(of, 9, tmp_path / "late")
+    watch.handle([replace(one, rtt_ns=one.rtt_ns + 6 * 10**6, late_ns=one.late_ns + 6 * 10**6)
+                  for one in sent(0, 1200, 0.02, 0.0, 0.0)], loaded=False)  # fmt: skip
+    assert not watch.is_path_longer(0.02, 0.026)
     # Without a sign of lateness the median counts, and single bursts of a second do not.
     watch = PathWatch(of, 8, tmp_path / "other")
     stream = sent(0, 6000, 0.02, 0.0, 0.0)
