@@ -19,6 +19,7 @@ from typing import Any
 from elephan.core import native
 from elephan.monitor import bins, journal
 from elephan.monitor.journal import LOST, UNKNOWN, Sample
+from elephan.monitor.losses import LossRate
 from elephan.monitor.spec import PathSpec
 from elephan.monitor.summaries import row
 from elephan.monitor.writing import Journal, save
@@ -88,6 +89,7 @@ class PathWatch:
         """Scale of changes of one-way delays; None: the first bin gives it."""
         self.late = (0.0, 0.0)
         """Shares of the newest bin's samples with which this host was late, and the far one."""
+        self.losses = LossRate()
         self._bins: deque[list[Sample]] = deque(maxlen=BINS_KEPT)
         """The newest bins that are over."""
         self._summarised: int | None = None
@@ -280,6 +282,7 @@ class PathWatch:
         found += self._detect_silence(one)
         if not self._is_silent:
             # Packets of an outage are no loss: silence says it all.
+            self.losses.add(one)
             found += self._feed("loss", at_s, float(one.is_lost))
         return found
 

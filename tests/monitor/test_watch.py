@@ -201,3 +201,24 @@ def test_a_clock_that_was_far_ahead_takes_no_hours(tmp_path: Path) -> None:
     rows = watch.handle(samples(7200, 3700), loaded=False)[0]
     assert len({one["start"] for one in rows}) >= 61
     assert START + 7200 in {one["start"] for one in watch.hour_rows()}
+
+
+def test_a_loss_below_an_alert_is_measured_over_minutes(tmp_path: Path) -> None:
+    """At ten packets a second a loss of 1e-3 is 0.6 packets a minute: the last minute's share says nothing."""
+    watch = PathWatch(spec(loss=1e-5), 7, tmp_path)
+
+    def lost(*numbers: int) -> list[Sample]:
+        return [
+            Sample((START * 10 + number) * 10**8, LOST if number in numbers else 20_000_000, 10**7, 55)
+            for number in range(4800)
+        ]
+
+    watch.handle(lost(), loaded=False)
+    assert watch.losses.value is None
+    # A burst of 0.8 s is one event: too few.
+    watch = PathWatch(spec(loss=1e-5), 8, tmp_path / "burst")
+    watch.handle(lost(*range(100, 108)), loaded=False)
+    assert watch.losses.value is None
+    watch = PathWatch(spec(loss=1e-5), 9, tmp_path / "steady")
+    watch.handle(lost(500, 1700, 2600, 3900), loaded=False)
+    assert watch.losses.value == 4 / 4800
