@@ -327,6 +327,40 @@ def test_a_longer_path_is_no_busy_hosts_doing(tmp_path: Path, reflector: Reflect
     assert alert["quantity"] == "rtt_s" and alert["cause"] == "route", alert
 
 
+def test_alerts_name_their_monitor_and_say_if_nothing_watches_the_path(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    database = Database(Place.of(store))
+    now = time.time()
+
+    def add(number: int, name: str, state: str) -> None:
+        identity = path_id(name, "far")
+        of_path = {"id": identity, "monitor": name, "name": "far", "settings": "{}", "created": "2026", "state": state}
+        alert = {"id": number, "path_id": identity, "quantity": "rtt_s", "kind": "step", "since": now - 600 * number}
+        alert |= {"found": now - 600 * number, "ended": None, "text": f"far: RTT {number}0 ms", "evidence": "{}"}
+        row_of = {"path_id": identity, "quantity": "rtt_s", "seconds": 60, "start": 1_800_000_000}
+        row_of |= {"count": 9, "lost": 0}
+        numbers = dict.fromkeys(("min", "p05", "p50", "p95", "max", "mean"), 0.02)
+        database.add("monitor_path", [{**of_path, "changed": 1}])
+        database.add("monitor_summary", [{**row_of, **numbers}])
+        database.add("monitor_alert", [{**alert, "cause": None, "forecast": "[]"}])
+        assert database.flush()
+
+    add(2, "before", "paused")
+    (line,) = asked("alerts", "--store", store).stdout.splitlines()
+    stopped = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(1_800_000_060))
+    assert f", open, but not watched since {stopped}: far: RTT 20 ms" in line and not line.startswith("before")
+    add(1, "now", "running")
+    lines = asked("alerts", "far", "--store", store).stdout.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["now", "before"]
+    assert ", lasts: far: RTT 10 ms" in lines[0] and "not watched" in lines[1]
+    (line,) = asked("alerts", "--store", store, "--monitor", "before").stdout.splitlines()
+    assert line == lines[1]
+    (one,) = json.loads(asked("alerts", "--store", store, "--limit", "1", "--json").stdout)
+    assert one["monitor"] == "now" and one["is_watched"]
+    done = asked("alerts", "--store", store, "--monitor", "other")
+    assert done.returncode == 2 and "there is before, now" in done.stderr
+
+
 @pytest.mark.skipif(program("postgresql") is None, reason="needs postgresql: scripts/packages.sh test")
 def test_rows_that_waited_go_to_the_server_when_it_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
