@@ -74,7 +74,7 @@ def now(
 
 
 def _outcome_lines(outcome: dict[str, Any]) -> list[str]:
-    from elephan import units
+    from elephan.measure.text import cost_line
     from elephan.monitor.explanations import name_of, value_text
 
     lines = []
@@ -83,8 +83,7 @@ def _outcome_lines(outcome: dict[str, Any]) -> list[str]:
         low, high = value_text(quantity, one["low"]), value_text(quantity, one["high"])
         lines.append(f"{name_of(quantity)}: {value_text(quantity, one['value'])} ({low} to {high})")
     lines += outcome["notes"]
-    cost = outcome["cost"]
-    lines.append(f"cost: {cost['packets']} packets, {units.size(cost['bytes'])}, {units.duration(cost['seconds'])}")
+    lines.append(cost_line(outcome))
     return lines
 
 
