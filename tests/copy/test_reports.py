@@ -158,3 +158,20 @@ def test_a_source_that_became_a_link_removes_no_folder_of_an_earlier_copy(
     # A link is copied as a link where nothing is in its way.
     assert copy_alone(*sources, f"{tmp_path}/new/").returncode == 0
     assert os.readlink(tmp_path / "new" / "data") == "moved"
+
+
+def test_the_list_has_the_newest_receipts(copy_alone: Copy, tmp_path: Path) -> None:
+    """After months there are hundreds, and the newest stood anywhere among them."""
+    source = tmp_path / "source"
+    source.mkdir()
+    assert copy_alone(f"{source}/", tmp_path / "there").returncode == 0
+    (only,) = copy_alone("list").stdout.splitlines()
+    file = Path(only.split()[-1])
+    first = json.loads(file.read_text())
+    for day in range(1, 31):
+        (file.parent / f"{day * 7919 % 31:02d}.json").write_text(json.dumps({**first, "ended": f"2020-01-{day:02d}T"}))
+    lines = copy_alone("list").stdout.splitlines()
+    assert lines[0] == only and lines[-1] == "... and 11 older receipts: --all"
+    assert [line.split()[1] for line in lines[1:-1]] == [f"2020-01-{day:02d}T" for day in range(30, 11, -1)]
+    assert len(copy_alone("list", "--all").stdout.splitlines()) == 31
+    assert len(json.loads(copy_alone("list", "--json").stdout)["receipts"]) == 31
