@@ -159,6 +159,8 @@ def done_lines(receipt: Mapping[str, Any], file: str) -> list[str]:
     lines.append(
         f"{pluralize(receipt['files'], 'file')}, {units.size(receipt['bytes'])} {took}: {sent}{reused}{removed}{tries}"
     )
+    if unread := receipt["unread_files"]:
+        lines.append(f"{pluralize(unread, 'file')} unchanged by size and time, not read (--checksum reads)")
     lines.append(f"root {receipt['root']}")
     lines.append(f"receipt {file}")
     return lines

@@ -175,3 +175,31 @@ def test_the_list_has_the_newest_receipts(copy_alone: Copy, tmp_path: Path) -> N
     assert [line.split()[1] for line in lines[1:-1]] == [f"2020-01-{day:02d}T" for day in range(30, 11, -1)]
     assert len(copy_alone("list", "--all").stdout.splitlines()) == 31
     assert len(json.loads(copy_alone("list", "--json").stdout)["receipts"]) == 31
+
+
+def test_the_end_counts_the_files_that_no_end_has_read(copy_alone: Copy, tmp_path: Path) -> None:
+    """Damage that keeps size and time passes a copy unseen: the end says of how many files that holds."""
+    source, there = tmp_path / "source", tmp_path / "there"
+    source.mkdir()
+    for name in ("one", "two", "three"):
+        (source / name).write_bytes(name.encode() * 1000)
+    (source / "empty").touch()
+    file = tmp_path / "receipt.json"
+    words = (f"{source}/", there, "--receipt", file)
+    done = copy_alone(*words)
+    assert done.returncode == 0 and "not read" not in done.stdout
+    assert json.loads(file.read_text())["unread_files"] == 0
+    before = (there / "one").stat()
+    (there / "one").write_bytes(b"XXXX" + (source / "one").read_bytes()[4:])
+    os.utime(there / "one", ns=(before.st_atime_ns, before.st_mtime_ns))
+    (source / "two").write_bytes(b"new content")
+    done = copy_alone(*words)
+    assert done.returncode == 0
+    assert "2 files unchanged by size and time, not read (--checksum reads)" in done.stdout.splitlines()
+    assert json.loads(file.read_text())["unread_files"] == 2
+    assert copy_alone("verify", file).returncode == 1
+    done = copy_alone(*words, "--checksum")
+    assert done.returncode == 0 and "not read" not in done.stdout
+    assert json.loads(file.read_text())["unread_files"] == 0
+    assert (there / "one").read_bytes() == (source / "one").read_bytes()
+    assert copy_alone("verify", file).returncode == 0
