@@ -89,7 +89,8 @@ wheel: $(VENV)/.stamp-tools setup ## manylinux wheels in out/wheel, for aarch64 
 	CLANG="$(CLANG)" scripts/wheel.sh
 
 .PHONY: agent
-agent: ## the agent for real hosts, static, in target/agent: for this machine and for aarch64
+agent: ## the agent for real hosts, static, in target/agent: for this machine and for aarch64 (5 to 10 minutes)
+	@echo "elephan: building the agents (5 to 10 minutes; on x86_64 with a cross compiler and qemu-user-static)"
 	scripts/packages.sh build
 	CLANG="$(CLANG)" scripts/agent.sh
 
@@ -201,7 +202,7 @@ FORCE:
 
 MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 CLANG="$(CLANG)" $(BIN)/maturin develop --quiet --release
 $(VENV)/.stamp-native: $(VENV)/.stamp-python $(REQUIREMENTS) $(VENV)/.clang $(NATIVE_SOURCES)
-	@echo "elephan: building the native module and installing Python packages (a minute or two the first time)"
+	@echo "elephan: building the native module and installing Python packages (about three minutes on two cores)"
 	@$(MAKE) $(PACKAGES) & packages=$$!; $(MATURIN) --skip-install; built=$$?; wait $$packages && exit $$built
 	@# With all packages there it installs the command.
 	@$(MATURIN)

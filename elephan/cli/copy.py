@@ -23,6 +23,8 @@ LINE_S = 0.5
 """Time between two progress lines on a terminal, s."""
 PLAIN_S = 10.0
 """The same where stderr is no terminal."""
+RECEIPTS_SHOWN = 20
+"""Receipts that `list` shows without `--all`."""
 WORDS = ("verify", "list", "forget")
 """Commands behind `elephan copy`; a source of such a name is written ./verify."""
 
@@ -357,17 +359,21 @@ def verify(
 
 
 @words.command("list")
-def list_(json_: Annotated[bool, typer.Option("--json", help="As JSON, and nothing else.")] = False) -> None:
-    """List copies that are not done, and receipts of those that are."""
+def list_(
+    is_all: Annotated[bool, typer.Option("--all", help="All receipts, not the newest 20 alone.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="As JSON, all receipts, and nothing else.")] = False,
+) -> None:
+    """List copies that are not done, and receipts of those that are, newest first."""
     from elephan.copy import state
     from elephan.copy.text import listed_lines
 
     unfinished = [about for _, about in state.all_of(state.unfinished())]
     receipts = [{**about, "file": str(path)} for path, about in state.all_of(state.receipts())]
+    receipts.sort(key=lambda one: str(one["ended"]), reverse=True)
     if json_:
         emit(json.dumps({"unfinished": unfinished, "receipts": receipts}, indent=1))
         return
-    for line in listed_lines(unfinished, receipts):
+    for line in listed_lines(unfinished, receipts, None if is_all else RECEIPTS_SHOWN):
         emit(line)
 
 

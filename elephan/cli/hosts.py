@@ -111,7 +111,7 @@ def check(
 ) -> None:
     """Say what a machine is: kernel, limits, network, clock, and what a run may do there.
 
-    The agent, a file of 4 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
+    The agent, a file of about 10 MB in ~/.cache/elephan, is sent first where it is not there. Nothing else is changed.
     """
     from elephan.backends.hosts import programs
     from elephan.cli import host_cost

@@ -74,7 +74,7 @@ def now(
 
 
 def _outcome_lines(outcome: dict[str, Any]) -> list[str]:
-    from elephan import units
+    from elephan.measure.text import cost_line
     from elephan.monitor.explanations import name_of, value_text
 
     lines = []
@@ -83,8 +83,7 @@ def _outcome_lines(outcome: dict[str, Any]) -> list[str]:
         low, high = value_text(quantity, one["low"]), value_text(quantity, one["high"])
         lines.append(f"{name_of(quantity)}: {value_text(quantity, one['value'])} ({low} to {high})")
     lines += outcome["notes"]
-    cost = outcome["cost"]
-    lines.append(f"cost: {cost['packets']} packets, {units.size(cost['bytes'])}, {units.duration(cost['seconds'])}")
+    lines.append(cost_line(outcome))
     return lines
 
 
@@ -160,27 +159,45 @@ def alerts(
         str | None, typer.Argument(metavar="PATH", help="Of one path. Default: of all.", show_default=False)
     ] = None,
     store: StoreAt = None,
+    monitor: Name = None,
     is_open: Annotated[bool, typer.Option("--open", help="Those that last.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many.", min=1, max=100_000)] = 50,
     json_: Json = False,
 ) -> None:
-    """Show the alerts of a store, newest first, whether its monitors run or not."""
+    """Show the alerts of a store, newest first, whether its monitors run or not.
+
+    With several monitors in the store each line begins with the monitor's name. An open alert of a monitor that has
+    ended says since when its path is not watched.
+    """
     from elephan.errors import InputError
     from elephan.monitor.explanations import moment
     from elephan.monitor.reading import MonitorReader
 
     with MonitorReader(store) as reader:
-        paths = {one.name: one.id for one in reader.paths()}
-        if path is not None and path not in paths:
-            raise InputError(f'no path "{path}"; there is {", ".join(paths) or "none"}')
-        found = reader.alerts(None if path is None else paths[path], open_only=is_open, limit=limit)
+        paths = {one.id: one for one in reader.paths()}
+        monitors = sorted({one.monitor for one in paths.values()})
+        if monitor is not None and monitor not in monitors:
+            raise InputError(f'no monitor "{monitor}"; there is {", ".join(monitors) or "none"}')
+        of_monitor = [one for one in paths.values() if monitor in (None, one.monitor)]
+        wanted = [one.id for one in of_monitor if path in (None, one.name)]
+        if path is not None and not wanted:
+            names = sorted({one.name for one in of_monitor})
+            raise InputError(f'no path "{path}"; there is {", ".join(names) or "none"}')
+        found = [alert for one in wanted for alert in reader.alerts(one, open_only=is_open, limit=limit)]
+        found = sorted(found, key=lambda one: (-one.found_s, one.id))[:limit]
     if json_:
-        emit(json.dumps([asdict(one) for one in found]))
+        emit(json.dumps([{**asdict(one), "monitor": paths[one.path_id].monitor,
+                          "is_watched": paths[one.path_id].is_watched} for one in found]))  # fmt: skip
         return
     for one in found:
+        of = paths[one.path_id]
         until = "lasts" if one.ended_s is None else f"until {moment(one.ended_s)}"
+        if one.ended_s is None and not of.is_watched:
+            last = "" if of.last_sample_s is None else f" since {moment(of.last_sample_s)}"
+            until = f"open, but not watched{last}"
         cause = f"; likely cause: {one.cause.replace('_', ' ')}" if one.cause else ""
-        emit(f"{moment(one.since_s)}, {until}: {one.text}{cause}")
+        name = f"{of.monitor}: " if len(monitors) > 1 else ""
+        emit(f"{name}{moment(one.since_s)}, {until}: {one.text}{cause}")
 
 
 @app.command()

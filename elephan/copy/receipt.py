@@ -70,6 +70,8 @@ def made(
         "bytes": receive["bytes"],
         "sent_bytes": sent,
         "reused_bytes": max(0, receive["bytes"] - sent),
+        # Judged by size and time alone. An agent of before this key has none.
+        "unread_files": receive.get("unread_files", 0),
         "removed": receive["removed"],
         "removals": receive["removals"],
         "mounts": send.get("mounts", []),

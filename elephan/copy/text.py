@@ -159,6 +159,8 @@ def done_lines(receipt: Mapping[str, Any], file: str) -> list[str]:
     lines.append(
         f"{pluralize(receipt['files'], 'file')}, {units.size(receipt['bytes'])} {took}: {sent}{reused}{removed}{tries}"
     )
+    if unread := receipt["unread_files"]:
+        lines.append(f"{pluralize(unread, 'file')} unchanged by size and time, not read (--checksum reads)")
     lines.append(f"root {receipt['root']}")
     lines.append(f"receipt {file}")
     return lines
@@ -198,17 +200,21 @@ def verified_lines(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def listed_lines(unfinished: list[dict[str, Any]], receipts: list[dict[str, Any]]) -> list[str]:
-    """Return the lines of `elephan copy list`."""
+def listed_lines(
+    unfinished: list[dict[str, Any]], receipts: list[dict[str, Any]], limit: int | None = None
+) -> list[str]:
+    """Return the lines of `elephan copy list`: of the receipts, which are newest first, `limit` at most."""
 
     def towards(one: Mapping[str, Any]) -> str:
         return f"{' '.join(one['sources'])} -> {one['destination']}"
 
     lines = [f"{one['copy'][:12]}  not done, begun {one['began']}  {towards(one)}" for one in unfinished]
-    for one in receipts:
+    for one in receipts[:limit]:
         bad = len(one["faults"]) + one["faults_more"]
         what = f"{units.size(one['bytes'])}, {pluralize(one['files'], 'file')}" + (f", {bad} not copied" if bad else "")
         lines.append(f"{one['copy'][:12]}  {one['ended']}  {towards(one)}  {what}  {one['file']}")
+    if limit is not None and (older := len(receipts) - limit) > 0:
+        lines.append(f"... and {pluralize(older, 'older receipt')}: --all")
     return lines or ["no copies"]
 
 

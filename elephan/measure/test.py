@@ -54,7 +54,11 @@ def run(
     wait_for_termination: WaitForTermination,
     on_progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Return the outcome of a test from this machine. Raises `InputError`, `RunError`, `native.Stopped`."""
+    """Return the outcome of a test from this machine, with its time as `took_s`.
+
+    Raises `InputError`, `RunError`, `native.Stopped`.
+    """
+    began_s = time.monotonic()
     tell = None if on_progress is None else (lambda text: on_progress(json.loads(text)))
     request = json.dumps(as_request(name, target, keys))
     try:
@@ -63,7 +67,7 @@ def run(
         raise InputError(str(error)) from error
     except OSError as error:
         raise RunError(str(error)) from error
-    return outcome
+    return outcome | {"took_s": time.monotonic() - began_s}
 
 
 def run_from(
@@ -81,9 +85,10 @@ def run_by(agent: Agent, request: Mapping[str, Any], wait_for_termination: WaitF
     """Return the outcome of a request of `as_request`, by an agent. Raises `RunError`, `native.Stopped`."""
     from elephan.hosts.agent import ending
 
+    began_s = time.monotonic()
     reply = agent.begin("measure", **request)
     with ending(agent.inbox, [reply]):
         while not agent.inbox.wait(lambda: reply.has_ended, ANSWER_S):
             if wait_for_termination(0):
                 raise native.Stopped("told to stop")
-        return reply.result()
+        return {**reply.result(), "took_s": time.monotonic() - began_s}

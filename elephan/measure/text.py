@@ -42,9 +42,22 @@ def outcome_lines(outcome: Mapping[str, Any]) -> list[str]:
         rows.append((NAMES.get(quantity, quantity), value, interval))
     wide, long = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
     lines = [f"{name:<{wide}}  {value:>{long}}{interval}".rstrip() for name, value, interval in rows]
-    cost = outcome["cost"]
-    took = f"{pluralize(cost['packets'], 'packet')}, {size(cost['bytes'])}, {duration(cost['seconds'])}"
-    return [*lines, *outcome["notes"], f"cost: {took}"]
+    return [*lines, *outcome["notes"], cost_line(outcome)]
+
+
+REST_PART = 1.05
+"""A rest is named from so many times the test's own time on: starting a test takes time too."""
+
+
+def cost_line(outcome: Mapping[str, Any]) -> str:
+    """Return what a test has cost: `cost.seconds` has the rest in which its share of the line carries its bytes."""
+    cost, took_s = outcome["cost"], outcome.get("took_s")
+    sent = f"cost: {pluralize(cost['packets'], 'packet')}, {size(cost['bytes'])}"
+    if took_s is None:
+        return f"{sent}; as much as its share of the line carries in {duration(cost['seconds'])}"
+    if cost["seconds"] <= REST_PART * took_s:
+        return f"{sent}, took {duration(took_s)}"
+    return f"{sent}, took {duration(took_s)}; as much as its share of the line carries in {duration(cost['seconds'])}"
 
 
 def truth_line(truth: Mapping[str, Any]) -> str:

@@ -200,6 +200,7 @@ def _outcome(transfer: Transfer, report: dict[str, Any], seconds: float) -> dict
             "bytes": sent_bytes,
             "seconds": seconds,
         },
+        "took_s": seconds,
     }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from elephan.monitor.journal import UNKNOWN, Sample
+from elephan.monitor.summaries import nearest_rank
 
 BIN_S = 10.0
 """Time of a bin, s; a period where that is longer."""
@@ -54,12 +55,17 @@ class Bin:
         return done
 
 
+def _timely(answered: Sequence[Sample]) -> list[Sample]:
+    """Return the samples with which no host was late."""
+    return [one for one in answered if not (is_near_late(one) or is_far_late(one))]
+
+
 def values_of(samples: Sequence[Sample]) -> dict[str, float]:
     """Return the values of a bin by quantity; none where no packet was answered."""
     answered = [one for one in samples if not one.is_lost]
     if not answered:
         return {}
-    timely = [one for one in answered if not (is_near_late(one) or is_far_late(one))]
+    timely = _timely(answered)
     if len(timely) < min(len(answered), max(TIMELY_LEAST, TIMELY_PART * len(answered))):
         timely = [min(answered, key=lambda one: one.rtt_ns)]
     values = {"rtt_s": statistics.median(one.rtt_ns for one in timely) / 1e9}
@@ -78,3 +84,24 @@ def late_shares(samples: Sequence[Sample]) -> tuple[float, float]:
     answered = [one for one in samples if not one.is_lost]
     count = max(1, len(answered))
     return sum(map(is_near_late, answered)) / count, sum(map(is_far_late, answered)) / count
+
+
+def delays_of(samples: Sequence[Sample]) -> dict[str, float] | None:
+    """Return least, median and 95th percentile of the RTT, s: of timely samples, or of all where each is late.
+
+    None where no packet was answered.
+    """
+    answered = [one for one in samples if not one.is_lost]
+    values = sorted(one.rtt_ns / 1e9 for one in _timely(answered) or answered)
+    if not values:
+        return None
+    return {"min_s": values[0], "median_s": nearest_rank(values, 0.5), "p95_s": nearest_rank(values, 0.95)}
+
+
+def least_s(samples: Sequence[Sample]) -> float | None:
+    """Return the least RTT that no host's lateness explains, s: that of timely samples; where each sample is late, the
+    least after its lateness is subtracted. None where no packet was answered.
+    """
+    answered = [one for one in samples if not one.is_lost]
+    bounds = [one.rtt_ns for one in _timely(answered)] or [one.rtt_ns - one.late_ns for one in answered]
+    return min(bounds) / 1e9 if bounds else None

@@ -420,12 +420,16 @@ class Daemon:
             for alert in of_path
             if alert.evidence.get("before") is not None and alert.evidence.get("after") is not None
         ]
-        before, after = watch.delays()
+        since = {alert.quantity: alert.since for alert in of_path}
+        before, after = watch.delays(since.get("rtt_s") or max(since.values(), default=time.time()))
+        rtt = next((one for one in moves if one["quantity"] == "rtt_s"), None)
+        # Late packets of a busy host do not explain a path whose least RTT rose.
+        is_hosts_change = rtt is None or not watch.is_path_longer(rtt["before"], rtt["after"])
         policer = self.outcomes.get((watch.spec.name, "policer"))
         hosts = [
             {"name": name, "late": share}
             for name, share in zip(("near", "far"), watch.late, strict=True)
-            if share >= HOST_IS_LATE and all(one["quantity"] in OF_DELAY for one in moves)
+            if share >= HOST_IS_LATE and is_hosts_change and all(one["quantity"] in OF_DELAY for one in moves)
         ]
         asked = {
             "changes": moves,
@@ -461,6 +465,9 @@ class Daemon:
                 after[quantity] = alert.evidence["after"]
                 if alert.evidence.get("before") is not None:
                     before[quantity] = alert.evidence["before"]
+        if (watch.spec.name, "loss") not in self.book.open:
+            # The newest minute has too few packets for a loss. One below an alert counts once it is significant.
+            after["loss"] = max(before.get("loss", 0.0), watch.losses.value or 0.0)
         both = before.keys() & after.keys()
         for alert in self.book.open.values():
             if alert.path == watch.spec.name:

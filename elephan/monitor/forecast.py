@@ -59,5 +59,6 @@ def text_of(name: str, before_s: float | None, after_s: float | None) -> str:
         return f"{name}: no end within the scenario's run, before or now"
     if after_s is None:
         return f"{name}: no end within the scenario's run instead of {duration(before_s)}"
+    now = duration(after_s)
     was = "no end within the scenario's run" if before_s is None else duration(before_s)
-    return f"{name}: {duration(after_s)} instead of {was}"
+    return f"{name}: {now}, as before" if now == was else f"{name}: {now} instead of {was}"

@@ -57,6 +57,8 @@ class PathState:
     alerts_open: int
     settings: dict[str, Any]
     """The path's table of the monitor's file."""
+    is_watched: bool = True
+    """False once its monitor has ended, or has stored no sample for a long time."""
 
 
 @dataclass(frozen=True)
@@ -169,15 +171,17 @@ class MonitorReader(StoreReader):
         settings = json.loads(text)
         last_s, latest = self._latest(path_id, now)
         old_s = max(SILENT_S, 10 * float(settings.get("stamp_period_s") or 0))
+        is_old = bool(settings.get("stamp_period_s")) and (last_s is None or now - last_s > old_s)
         now_is: State = "good"
         if state == "paused":
             now_is = "paused"
-        elif "silent" in alerts or (settings.get("stamp_period_s") and (last_s is None or now - last_s > old_s)):
+        elif "silent" in alerts or is_old:
             now_is = "silent"
         elif alerts:
             now_is = "alert"
         towards = str(settings.get("towards") or settings.get("host") or "")
-        return PathState(path_id, monitor, name, towards, now_is, last_s, latest, len(alerts), settings)
+        is_watched = state != "paused" and not is_old
+        return PathState(path_id, monitor, name, towards, now_is, last_s, latest, len(alerts), settings, is_watched)
 
     def _latest(self, path_id: int, now: float) -> tuple[float | None, dict[str, float]]:
         """Return the time of the newest sample and the newest values."""

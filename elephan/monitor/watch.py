@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple
@@ -18,8 +19,9 @@ from typing import Any
 from elephan.core import native
 from elephan.monitor import bins, journal
 from elephan.monitor.journal import LOST, UNKNOWN, Sample
+from elephan.monitor.losses import LossRate
 from elephan.monitor.spec import PathSpec
-from elephan.monitor.summaries import nearest_rank, row
+from elephan.monitor.summaries import row
 from elephan.monitor.writing import Journal, save
 
 SAVE_S = 300.0
@@ -38,6 +40,13 @@ HOST_IS_LATE = 0.2
 """Share of late samples from which on a host is said to be busy."""
 QUIET_AFTER_TEST_S = 1.0
 """Time after a test in which a queue that it has filled runs empty, s."""
+
+BINS_KEPT = 12
+"""Bins whose samples are kept for the cause of a change: two minutes, some of them before the change."""
+DELAYS_LEAST = 10
+"""Samples that least, median and 95th percentile need, at least."""
+SAME_RISE = 0.25
+"""Part by which two rises of one size may differ; `SAME` of `crates/change-detection/src/cause.rs`."""
 
 Found = tuple[str, dict[str, Any]]
 """A quantity, and its change as the detector tells it."""
@@ -80,6 +89,9 @@ class PathWatch:
         """Scale of changes of one-way delays; None: the first bin gives it."""
         self.late = (0.0, 0.0)
         """Shares of the newest bin's samples with which this host was late, and the far one."""
+        self.losses = LossRate()
+        self._bins: deque[list[Sample]] = deque(maxlen=BINS_KEPT)
+        """The newest bins that are over."""
         self._summarised: int | None = None
         """Start of the newest minute that is summarised."""
         self._hour: int | None = None
@@ -258,6 +270,7 @@ class PathWatch:
         found: list[Found] = []
         done = self._bin.add(one)
         if done:
+            self._bins.append(done)
             self.late = bins.late_shares(done)
             values = bins.values_of(done)
             if self._reference_s is None and "rtt_s" in values:
@@ -269,6 +282,7 @@ class PathWatch:
         found += self._detect_silence(one)
         if not self._is_silent:
             # Packets of an outage are no loss: silence says it all.
+            self.losses.add(one)
             found += self._feed("loss", at_s, float(one.is_lost))
         return found
 
@@ -308,17 +322,21 @@ class PathWatch:
         found: tuple[float, float, float] | None = None if detector is None else detector.benchmark(at_s)
         return found
 
-    def delays(self) -> tuple[dict[str, float] | None, dict[str, float] | None]:
-        """Return least, median and 95th percentile of the RTT in the last whole minute and in the newest samples."""
-        before = self.minute.get("rtt_s")
-        was = None
-        if before is not None and before["count"]:
-            was = {"min_s": before["min"], "median_s": before["p50"], "p95_s": before["p95"]}
-        values = sorted(one.rtt_ns / 1e9 for one in self._samples[-10:] if not one.is_lost)
-        now = None
-        if values:
-            now = {"min_s": values[0], "median_s": nearest_rank(values, 0.5), "p95_s": nearest_rank(values, 0.95)}
-        return was, now
+    def delays(self, since_s: float) -> tuple[dict[str, float] | None, dict[str, float] | None]:
+        """Return least, median and 95th percentile of the RTT before a change and since."""
+        before = [one for one in self._bins if one[-1].sent_ns < since_s * 1e9]
+        # The change may have begun within the last of them.
+        was = bins.delays_of(_newest(before[:-1] or before))
+        minute = self.minute.get("rtt_s")
+        if was is None and minute is not None and minute["count"]:
+            was = {"min_s": minute["min"], "median_s": minute["p50"], "p95_s": minute["p95"]}
+        after = [one for one in self._bins if one[-1].sent_ns >= since_s * 1e9]
+        return was, bins.delays_of(_newest(after) or self._samples[-DELAYS_LEAST:])
+
+    def is_path_longer(self, before_s: float, after_s: float) -> bool:
+        """Return True if the least RTT rose by about as much as the RTT: a busy host delays some packets, not all."""
+        least_s = bins.least_s(self._bins[-1]) if self._bins else None
+        return least_s is not None and 0 < (1 - SAME_RISE) * (after_s - before_s) <= least_s - before_s
 
     def is_save_due(self, now_s: float) -> bool:
         """Return True once in `SAVE_S` of a clock that never steps."""
@@ -331,6 +349,16 @@ class PathWatch:
         """Write all that is there."""
         self.save()
         self.journal.close()
+
+
+def _newest(done: Sequence[Sequence[Sample]]) -> list[Sample]:
+    """Return the samples of the newest bins: of as few as have `DELAYS_LEAST` samples together."""
+    found: list[Sample] = []
+    for one in reversed(done):
+        found = [*one, *found]
+        if len(found) >= DELAYS_LEAST:
+            break
+    return found
 
 
 QUANTITIES_OF = {

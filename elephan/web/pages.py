@@ -276,6 +276,7 @@ def _newest(outcomes: Sequence[OutcomeView], now_s: float) -> list[Outcome]:
             if item.get("value") is not None
         ]
         cost = content.get("cost") or {}
+        took_s = content.get("took_s", cost.get("seconds"))
         rows.append(
             Outcome(
                 test=one.test,
@@ -283,7 +284,7 @@ def _newest(outcomes: Sequence[OutcomeView], now_s: float) -> list[Outcome]:
                 estimates=estimates,
                 refused=str(content.get("refused") or ""),
                 notes=[str(note) for note in content.get("notes", ())],
-                cost=f"{units.size(cost.get('bytes'))} in {units.duration(cost.get('seconds'))}" if cost else "",
+                cost=f"{units.size(cost.get('bytes'))} in {units.duration(took_s)}" if cost else "",
             )
         )
     return rows

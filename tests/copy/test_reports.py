@@ -158,3 +158,48 @@ def test_a_source_that_became_a_link_removes_no_folder_of_an_earlier_copy(
     # A link is copied as a link where nothing is in its way.
     assert copy_alone(*sources, f"{tmp_path}/new/").returncode == 0
     assert os.readlink(tmp_path / "new" / "data") == "moved"
+
+
+def test_the_list_has_the_newest_receipts(copy_alone: Copy, tmp_path: Path) -> None:
+    """After months there are hundreds, and the newest stood anywhere among them."""
+    source = tmp_path / "source"
+    source.mkdir()
+    assert copy_alone(f"{source}/", tmp_path / "there").returncode == 0
+    (only,) = copy_alone("list").stdout.splitlines()
+    file = Path(only.split()[-1])
+    first = json.loads(file.read_text())
+    for day in range(1, 31):
+        (file.parent / f"{day * 7919 % 31:02d}.json").write_text(json.dumps({**first, "ended": f"2020-01-{day:02d}T"}))
+    lines = copy_alone("list").stdout.splitlines()
+    assert lines[0] == only and lines[-1] == "... and 11 older receipts: --all"
+    assert [line.split()[1] for line in lines[1:-1]] == [f"2020-01-{day:02d}T" for day in range(30, 11, -1)]
+    assert len(copy_alone("list", "--all").stdout.splitlines()) == 31
+    assert len(json.loads(copy_alone("list", "--json").stdout)["receipts"]) == 31
+
+
+def test_the_end_counts_the_files_that_no_end_has_read(copy_alone: Copy, tmp_path: Path) -> None:
+    """Damage that keeps size and time passes a copy unseen: the end says of how many files that holds."""
+    source, there = tmp_path / "source", tmp_path / "there"
+    source.mkdir()
+    for name in ("one", "two", "three"):
+        (source / name).write_bytes(name.encode() * 1000)
+    (source / "empty").touch()
+    file = tmp_path / "receipt.json"
+    words = (f"{source}/", there, "--receipt", file)
+    done = copy_alone(*words)
+    assert done.returncode == 0 and "not read" not in done.stdout
+    assert json.loads(file.read_text())["unread_files"] == 0
+    before = (there / "one").stat()
+    (there / "one").write_bytes(b"XXXX" + (source / "one").read_bytes()[4:])
+    os.utime(there / "one", ns=(before.st_atime_ns, before.st_mtime_ns))
+    (source / "two").write_bytes(b"new content")
+    done = copy_alone(*words)
+    assert done.returncode == 0
+    assert "2 files unchanged by size and time, not read (--checksum reads)" in done.stdout.splitlines()
+    assert json.loads(file.read_text())["unread_files"] == 2
+    assert copy_alone("verify", file).returncode == 1
+    done = copy_alone(*words, "--checksum")
+    assert done.returncode == 0 and "not read" not in done.stdout
+    assert json.loads(file.read_text())["unread_files"] == 0
+    assert (there / "one").read_bytes() == (source / "one").read_bytes()
+    assert copy_alone("verify", file).returncode == 0

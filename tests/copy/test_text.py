@@ -61,7 +61,7 @@ def test_the_end_names_a_runs_control_by_its_algorithm(monkeypatch: pytest.Monke
     monkeypatch.setattr("elephan.kernel.namespaces.current", lambda: "elephan_k85d700")
     monkeypatch.setattr("elephan.kernel.names.loaded", lambda: [Loaded("elephan_k85d700", 1, True, "cubic=run 85d7")])
     receipt = {
-        **dict.fromkeys(("faults_more", "reused_bytes", "removed"), 0),
+        **dict.fromkeys(("faults_more", "reused_bytes", "removed", "unread_files"), 0),
         "faults": [],
         "attempts": [1],
         "seconds": 1.0,

@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from elephan.cli.measure import ESTIMATORS
 from elephan.core import native
+from elephan.measure.text import cost_line
 from tests.hosts.conftest import Elephan
 from tests.measure.conftest import KEY, reflecting
 from tests.measure.proxy import proxied
@@ -181,7 +183,11 @@ def test_estimators_are_commands_by_their_names(elephan: Elephan, reflector: str
     assert outcome["test"] == "mtu" and outcome["cost"]["packets"] > 0
     (found,) = (one["value"] for one in outcome["estimates"] if one["quantity"] == "path_mtu_bytes")
     # To the last byte: an MTU of 1498 is another one than 1500.
-    assert f" {found:.0f} B" in elephan("measure", "mtu", reflector).stdout
+    began_s = time.monotonic()
+    shown = elephan("measure", "mtu", reflector).stdout
+    assert f" {found:.0f} B" in shown
+    assert re.search(r"^cost: \d+ packets, .*B, took [\d.]+ m?s", shown, re.MULTILINE), shown
+    assert 0 < outcome["took_s"] < 2 * (time.monotonic() - began_s) + 1
     said = elephan("measure", "capacity", reflector, "--set", "speed=3")
     assert said.returncode == 2 and "speed" in said.stderr
     said = elephan("measure", "capacity", reflector, "--set", "test=mtu")
@@ -295,3 +301,14 @@ def test_a_twamp_packet_is_answered_where_the_reply_fits_into_it(octets: int) ->
         out, _ = process.communicate(timeout=10)
     told = "1 too short for a reply (TWAMP needs 27 octets of padding)" if octets < 41 else "0 too short for a reply, "
     assert told in out
+
+
+def test_the_cost_tells_a_tests_time_from_that_of_its_share_of_the_line() -> None:
+    """24.3 MB are 1 % of 100 Mbit/s for 194 s, however soon the test is over."""
+    cost = {"packets": 16200, "bytes": 24_300_000, "seconds": 24_300_000 * 8 / 1e6}
+    sent = "cost: 16200 packets, 24.3 MB"
+    share = "as much as its share of the line carries in 3 min 14 s"
+    assert cost_line({"cost": cost, "took_s": 71.0}) == f"{sent}, took 71.0 s; {share}"
+    assert cost_line({"cost": cost, "took_s": 194.0}) == f"{sent}, took 3 min 14 s"
+    # Simulated: the clock of this machine tells nothing.
+    assert cost_line({"cost": cost}) == f"{sent}; {share}"

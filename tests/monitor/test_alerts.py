@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from elephan.monitor.alerts import GATHER_S, AlertBook
+from elephan.monitor.forecast import text_of
 from elephan.monitor.spec import AlertSpec
 
 NOON = time.mktime((2026, 3, 3, 12, 0, 0, 0, 0, -1))
@@ -120,3 +121,10 @@ def test_a_clock_that_was_set_back_holds_no_alert() -> None:
     book = AlertBook(AlertSpec(URLS))
     book.change("vienna", 7, "rtt_s", step(NOON))
     assert book.tick(NOON - 7200) and len(book.messages) == 1
+
+
+def test_a_forecast_names_no_difference_where_there_is_none() -> None:
+    assert text_of("increment", 414.2, 414.3) == "increment: 6 min 54 s, as before"
+    assert text_of("increment", 414.2, 986.0) == "increment: 16 min 26 s instead of 6 min 54 s"
+    assert text_of("increment", None, 986.0) == "increment: 16 min 26 s instead of no end within the scenario's run"
+    assert text_of("increment", None, None) == "increment: no end within the scenario's run, before or now"

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -230,8 +231,11 @@ def test_a_server_that_is_away_holds_nothing_up(tmp_path: Path, reflector: Refle
 class Relay:
     """A way to the reflector whose delay can be changed: a path that takes another route."""
 
-    def __init__(self, to: int) -> None:
+    def __init__(self, to: int, far_late_s: float = 0.0) -> None:
         self.delay_s = 0.0
+        self.far_late_s = far_late_s
+        """Time by which the far host is late with three of five replies."""
+        self._returned = 0
         self._there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._there.bind(("127.0.0.1", 0))
@@ -252,7 +256,20 @@ class Relay:
         while True:
             # The reflector has gone at the test's end.
             with suppress(OSError):
-                self._there.sendto(self._back.recv(2048), self._sender)
+                reply = self._back.recv(2048)
+                self._returned += 1
+                if self.far_late_s and self._returned % 5 < 3:
+                    time.sleep(self.far_late_s)
+                    reply = late_by(reply, self.far_late_s)
+                self._there.sendto(reply, self._sender)
+
+
+def late_by(reply: bytes, late_s: float) -> bytes:
+    """Return a STAMP reply that says that it left so much later (RFC 8762, 4.3.1; time stamps: RFC 8186)."""
+    seconds, fraction = struct.unpack_from(">II", reply, 4)
+    unit = 10**9 if reply[12] & 0x40 else 2**32
+    total = seconds * unit + fraction + round(late_s * unit)
+    return reply[:4] + struct.pack(">II", *divmod(total, unit)) + reply[12:]
 
 
 TRANSFER = """
@@ -291,6 +308,57 @@ def test_an_alert_says_what_it_does_to_the_transfers_of_the_path(tmp_path: Path,
         assert alert.kind == "agreed_missed" and alert.evidence["after"] > 0.1
         (told,) = alert.forecast
         assert told["after_s"] > told["before_s"] > 0 and told["text"] in body
+
+
+def test_a_longer_path_is_no_busy_hosts_doing(tmp_path: Path, reflector: Reflector) -> None:
+    """Three of five packets are late all the time; then the least RTT rises by 20 ms for good."""
+    store, file = store_in(tmp_path), tmp_path / "dr.toml"
+    relay = Relay(reflector.port, far_late_s=0.008)
+    relay.delay_s = 0.04
+    text = text_of(reflector).replace(str(reflector.port), str(relay.port))
+    file.write_text(text.replace("[[path.test]]", 'benchmark = { rtt = "40ms" }\n[[path.test]]'))
+    with monitor(file, store):
+        until(lambda: status(store)["paths"][0]["sent"] > 320, 60)
+        assert status(store)["paths"][0]["alerts"] == []
+        relay.delay_s = 0.06
+        until(lambda: bool(status(store)["paths"][0]["alerts"]), 120)
+        assert status(store)["paths"][0]["late"][1] > 0.3
+    (alert,) = [one for one in json.loads(asked("alerts", "--store", store, "--json").stdout) if one["ended_s"] is None]
+    assert alert["quantity"] == "rtt_s" and alert["cause"] == "route", alert
+
+
+def test_alerts_name_their_monitor_and_say_if_nothing_watches_the_path(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    database = Database(Place.of(store))
+    now = time.time()
+
+    def add(number: int, name: str, state: str) -> None:
+        identity = path_id(name, "far")
+        of_path = {"id": identity, "monitor": name, "name": "far", "settings": "{}", "created": "2026", "state": state}
+        alert = {"id": number, "path_id": identity, "quantity": "rtt_s", "kind": "step", "since": now - 600 * number}
+        alert |= {"found": now - 600 * number, "ended": None, "text": f"far: RTT {number}0 ms", "evidence": "{}"}
+        row_of = {"path_id": identity, "quantity": "rtt_s", "seconds": 60, "start": 1_800_000_000}
+        row_of |= {"count": 9, "lost": 0}
+        numbers = dict.fromkeys(("min", "p05", "p50", "p95", "max", "mean"), 0.02)
+        database.add("monitor_path", [{**of_path, "changed": 1}])
+        database.add("monitor_summary", [{**row_of, **numbers}])
+        database.add("monitor_alert", [{**alert, "cause": None, "forecast": "[]"}])
+        assert database.flush()
+
+    add(2, "before", "paused")
+    (line,) = asked("alerts", "--store", store).stdout.splitlines()
+    stopped = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(1_800_000_060))
+    assert f", open, but not watched since {stopped}: far: RTT 20 ms" in line and not line.startswith("before")
+    add(1, "now", "running")
+    lines = asked("alerts", "far", "--store", store).stdout.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["now", "before"]
+    assert ", lasts: far: RTT 10 ms" in lines[0] and "not watched" in lines[1]
+    (line,) = asked("alerts", "--store", store, "--monitor", "before").stdout.splitlines()
+    assert line == lines[1]
+    (one,) = json.loads(asked("alerts", "--store", store, "--limit", "1", "--json").stdout)
+    assert one["monitor"] == "now" and one["is_watched"]
+    done = asked("alerts", "--store", store, "--monitor", "other")
+    assert done.returncode == 2 and "there is before, now" in done.stderr
 
 
 @pytest.mark.skipif(program("postgresql") is None, reason="needs postgresql: scripts/packages.sh test")

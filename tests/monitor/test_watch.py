@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,15 @@ def test_a_busy_host_is_told_from_a_longer_path(tmp_path: Path) -> None:
     _, found = watch.handle(sent(6000, 600, 0.026, 0.9, 0.01), loaded=False)
     assert [(quantity, change["kind"]) for quantity, change in found] == [("rtt_s", "agreed_missed")]
     assert found[0][1]["found_s"] <= START + 600 + 51
+    assert watch.is_path_longer(0.02, 0.026) and not watch.is_path_longer(0.02, 0.03)
+    before, after = watch.delays(found[0][1]["since_s"])
+    assert before is not None and after is not None
+    assert all(0.0055 < after[name] - before[name] < 0.0065 for name in ("min_s", "median_s"))
+    # A host that is late with every packet lifts the least RTT too, and its lateness says so.
+    watch = PathWatch(of, 9, tmp_path / "late")
+    watch.handle([replace(one, rtt_ns=one.rtt_ns + 6 * 10**6, late_ns=one.late_ns + 6 * 10**6)
+                  for one in sent(0, 1200, 0.02, 0.0, 0.0)], loaded=False)  # fmt: skip
+    assert not watch.is_path_longer(0.02, 0.026)
     # Without a sign of lateness the median counts, and single bursts of a second do not.
     watch = PathWatch(of, 8, tmp_path / "other")
     stream = sent(0, 6000, 0.02, 0.0, 0.0)
@@ -191,3 +201,24 @@ def test_a_clock_that_was_far_ahead_takes_no_hours(tmp_path: Path) -> None:
     rows = watch.handle(samples(7200, 3700), loaded=False)[0]
     assert len({one["start"] for one in rows}) >= 61
     assert START + 7200 in {one["start"] for one in watch.hour_rows()}
+
+
+def test_a_loss_below_an_alert_is_measured_over_minutes(tmp_path: Path) -> None:
+    """At ten packets a second a loss of 1e-3 is 0.6 packets a minute: the last minute's share says nothing."""
+    watch = PathWatch(spec(loss=1e-5), 7, tmp_path)
+
+    def lost(*numbers: int) -> list[Sample]:
+        return [
+            Sample((START * 10 + number) * 10**8, LOST if number in numbers else 20_000_000, 10**7, 55)
+            for number in range(4800)
+        ]
+
+    watch.handle(lost(), loaded=False)
+    assert watch.losses.value is None
+    # A burst of 0.8 s is one event: too few.
+    watch = PathWatch(spec(loss=1e-5), 8, tmp_path / "burst")
+    watch.handle(lost(*range(100, 108)), loaded=False)
+    assert watch.losses.value is None
+    watch = PathWatch(spec(loss=1e-5), 9, tmp_path / "steady")
+    watch.handle(lost(500, 1700, 2600, 3900), loaded=False)
+    assert watch.losses.value == 4 / 4800

@@ -81,6 +81,7 @@ pub fn run_end(spec: &EndSpec, control: &Control, told: &mut dyn FnMut(Event)) -
         bytes: counters.whole_bytes.load(Relaxed),
         sent_bytes: counters.sent_bytes.load(Relaxed),
         reused_bytes: counters.reused_bytes.load(Relaxed),
+        unread_files: counters.unread_files.load(Relaxed),
         retries: counters.retries.load(Relaxed),
         faults,
         faults_more,

@@ -41,6 +41,8 @@ pub(crate) struct Counters {
     pub wanted_bytes: AtomicU64,
     pub sent_bytes: AtomicU64,
     pub reused_bytes: AtomicU64,
+    /// Receiver: see [`copy::EndReport::unread_files`].
+    pub unread_files: AtomicU64,
     pub retries: AtomicU64,
     pub cpu_ns: AtomicU64,
     /// Entries that `mirror` removed; bytes of files that are concluded without a fault.

@@ -17,6 +17,9 @@ pub struct EndReport {
     pub sent_bytes: u64,
     /// Bytes that did not have to.
     pub reused_bytes: u64,
+    /// Receiver: files that count as unchanged by size and time. Neither end has read them; empty files do not count.
+    #[serde(default)]
+    pub unread_files: u64,
     /// Chunks sent again, and streams made again.
     pub retries: u64,
     /// Entries that are not copied, with the reason.

@@ -186,7 +186,10 @@ impl Receiver<'_> {
         let EntryKind::File { size, .. } = entry.kind else { return None };
         let plan = Plan::new(size, self.options.chunk_bytes);
         let known = lock(&self.state).index.remove(&FileKey::new(&entry, plan.chunk_bytes()));
-        let hash = whole_hash(&plan, &known).or_else(|| self.known.get(&entry));
+        let written = whole_hash(&plan, &known);
+        // A file that an earlier attempt of this copy wrote was checked then; an empty file has no bytes to read.
+        let is_unread = written.is_none() && size > 0;
+        let hash = written.or_else(|| self.known.get(&entry));
         let outcome = match existing {
             Existing::Same => Some(there(hash)),
             Existing::SameContent => {
@@ -201,6 +204,9 @@ impl Receiver<'_> {
             _ => None,
         };
         if let Some(outcome) = outcome {
+            if is_unread {
+                self.session.counters.unread_files.fetch_add(1, Relaxed);
+            }
             self.conclude(number, &entry, None, outcome);
             return None;
         }
