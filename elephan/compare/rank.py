@@ -32,6 +32,8 @@ class Row:
     """Mean RTT above the least RTT that any of the congestion controls saw."""
     why: tuple[str, ...]
     """A few words each: why it stands there, and what it costs."""
+    grows: bool = False
+    """A backlog grows without bound: it is not proposed."""
 
     @property
     def cc(self) -> str:
@@ -98,9 +100,14 @@ def default_key(found: Sequence[Measured]) -> str:
     return "goodput"
 
 
-def ranked(found: Sequence[Measured], by: str, behind: Mapping[str, str] | None = None) -> list[Row]:
+def ranked(
+    found: Sequence[Measured],
+    by: str,
+    behind: Mapping[str, str] | None = None,
+    growing: Mapping[str, str] | None = None,
+) -> list[Row]:
     """Return rows by rank. Equal ranks go by fewer drops caused, then by the shorter RTT, then by name. Those whose
-    label is in `behind`, with the reason, rank behind all others.
+    label is in `behind` or `growing`, with the reason, rank behind all others; under `growing` a backlog grows.
 
     Raises `InputError` when the runs have no such number.
     """
@@ -109,7 +116,8 @@ def ranked(found: Sequence[Measured], by: str, behind: Mapping[str, str] | None 
     key = key_of(by)
     if all(key.value(item) is None for item in found):
         raise InputError(f"--by {by}: these runs have no {key.title}")
-    behind = behind or {}
+    growing = growing or {}
+    behind = {**growing, **(behind or {})}
     better = _better(found, key, behind)
     least_rtt_s = min(
         (run.rtt_min_s for item in found for run in item.runs if run.rtt_min_s is not None),
@@ -119,8 +127,9 @@ def ranked(found: Sequence[Measured], by: str, behind: Mapping[str, str] | None 
     for index, item in enumerate(found):
         rank = 1 + sum(second == index for _, second in better)
         queue_s = queue_of(item, least_rtt_s)
-        reason = (behind[item.cc],) if item.cc in behind else ()
-        rows.append(Row(rank, item, queue_s, (*reason, *why(item, least_rtt_s))))
+        grows = item.cc in growing
+        reasons = dict.fromkeys(reasons[item.cc] for reasons in (growing, behind) if item.cc in reasons)
+        rows.append(Row(rank, item, queue_s, (*reasons, *why(item, least_rtt_s, grows=grows)), grows))
     return sorted(rows, key=_order)
 
 

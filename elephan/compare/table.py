@@ -164,6 +164,8 @@ def caption(done: Comparison) -> str:
     harm = ""
     if done.harm is not None:
         harm = f"; last those under which {done.harm.source} loses more than {units.share(done.harm.share)}"
+    if any(row.grows for row in done.rows):
+        harm += f"{' and' if harm else '; last'} those under which a backlog grows"
     return (
         f"Ranked by {key.title}, {order} first{harm}; {equal}; then by fewer drops caused, then by "
         f"the shorter RTT.{mean} The neighbour is one {NEIGHBOUR_CC} flow on the same route, in a second run."
@@ -191,18 +193,20 @@ def notes(done: Comparison) -> list[str]:
 
 
 def winners(done: Comparison) -> list[Row]:
-    """Return the rows of the first rank; none if all are equal, or nothing arrived.
+    """Return the rows of the first rank; none if all are equal, nothing arrived, or a backlog grows.
 
     Of one congestion control alone the only row.
     """
     first = [row for row in done.rows if row.rank == 1]
     arrived = [row for row in first if row.numbers.mean(lambda run: run.goodput_bps)]
-    return [] if len(first) == len(done.rows) > 1 else arrived
+    return [] if len(first) == len(done.rows) > 1 else [row for row in arrived if not row.grows]
 
 
 def heading_in_use(done: Comparison) -> str:
     """Return what stands above the commands that put the winner into use, or why there are none."""
     first = winners(done)
+    if not first and any(row.grows for row in done.rows if row.rank == 1):
+        return "None is proposed: a backlog grows under every congestion control of the first rank."
     if not first:
         return "None is proposed: no congestion control is better than the others for certain."
     among = f", one of {len(first)} without a significant difference" if len(first) > 1 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
@@ -195,18 +196,41 @@ def needs_of(spec: Mapping[str, Any]) -> Needs:
 
 
 def pacing_lines(spec: Mapping[str, Any]) -> list[str]:
-    """Return how to pace the first flow's connections as they were; nothing if they were not."""
-    most_bps = spec["flows"][0]["transport"].get("max_pacing_bps")
-    if most_bps is None:
+    """Return how to pace the connections as they were; nothing if the first flow's were not."""
+    flows: dict[str, Mapping[str, Any]] = {}
+    for flow in spec["flows"]:
+        several = sum(other["group"] == flow["group"] for other in spec["flows"]) > 1
+        flows.setdefault(re.sub(r"\.\d+$", "", flow["name"]) if several else flow["name"], flow["transport"])
+    bounds = {name: transport.get("max_pacing_bps") for name, transport in flows.items()}
+    first_bps = next(iter(bounds.values()))
+    if first_bps is None:
         return []
-    # tc(8) takes bits per second; fq counts packets with their headers, and the specification payload.
-    mtu = spec["flows"][0]["transport"]["mtu_bytes"]
-    packets_bps = most_bps * mtu // (mtu - PACKET_OVERHEAD_BYTES)
+    if set(bounds.values()) == {first_bps}:
+        return [
+            f"# Each connection paced at {units.rate(first_bps)} of payload: by the program (SO_MAX_PACING_RATE, "
+            "elephan copy --rate), or for all of an interface's:",
+            f"tc qdisc replace dev DEVICE root fq maxrate {_packets_bps(first_bps, spec)}bit",
+        ]
+    paced = {name: bound for name, bound in bounds.items() if bound is not None}
+    of_each = ", ".join(f"{name} at {units.rate(bound)}" for name, bound in paced.items())
+    changes = " ".join(f"--set flow.{name}.max_pacing_rate={bound}bit/s" for name, bound in paced.items())
     return [
-        f"# Each connection paced at {units.rate(most_bps)} of payload: by the program (SO_MAX_PACING_RATE, elephan "
-        "copy --rate), or for all of an interface's:",
-        f"tc qdisc replace dev DEVICE root fq maxrate {packets_bps}bit",
+        f"# Each connection of a flow paced, payload: {of_each}: by the program (SO_MAX_PACING_RATE, elephan copy "
+        "--rate).",
+        "# fq has one maxrate for all connections of an interface; where each flow has an interface to itself:",
+        *(
+            f"tc qdisc replace dev DEVICE root fq maxrate {_packets_bps(bound, spec)}bit  # flow {name}"
+            for name, bound in paced.items()
+        ),
+        f"# The same in a run of the scenario: {changes}",
     ]
+
+
+def _packets_bps(payload_bps: int, spec: Mapping[str, Any]) -> int:
+    """Return the rate of packets for a rate of payload: fq counts packets with their headers, the specification
+    payload. tc(8) takes bits per second."""
+    mtu = int(spec["flows"][0]["transport"]["mtu_bytes"])
+    return payload_bps * mtu // (mtu - PACKET_OVERHEAD_BYTES)
 
 
 def text_of(deployment: Deployment, needs: Needs | None = None) -> list[str]:
