@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elephan.record import Record
@@ -40,16 +41,27 @@ CAUSES = {
 """Words for the part of a link that drops, by its counter."""
 
 
-def flow_limits(record: Record) -> list[str]:
-    """Return one note for each limit, with the bulk flows that have it."""
+def flow_limits(records: Sequence[Record]) -> list[str]:
+    """Return one note for each limit of a point, with the bulk flows that have it; of repetitions that differ, the
+    numbers of those that have it."""
+    limits: dict[str, Counter[str]] = {}
+    for record in records:
+        for entry in entries(record):
+            limits.setdefault(entry.name, Counter())[_limit(record, entry)] += 1
     found: dict[str, list[str]] = {}
-    for entry in entries(record):
-        limit = _limit(record, entry)
-        if limit:
-            found.setdefault(limit, []).append(entry.name)
+    for name, counts in limits.items():
+        # The most frequent first; a tie in the order of the repetitions.
+        named = [(limit, count) for limit, count in counts.most_common() if limit]
+        if not named:
+            continue
+        if named[0][1] == len(records):
+            text = f"by {named[0][0]}"
+        else:
+            text = "; in ".join(f"{count} of {len(records)} repetitions by {limit}" for limit, count in named)
+            text = f"in {text}"
+        found.setdefault(text, []).append(name)
     return [
-        f"{'flow' if len(names) == 1 else 'flows'} {', '.join(names)}: limited by {limit}"
-        for limit, names in found.items()
+        f"{'flow' if len(names) == 1 else 'flows'} {', '.join(names)}: limited {text}" for text, names in found.items()
     ]
 
 

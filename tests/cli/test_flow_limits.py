@@ -138,3 +138,20 @@ def test_losses_do_not_limit_a_control_that_takes_none_for_congestion(limits: Li
     assert phrase == "its congestion control: bbr does not reduce its window for losses"
     (phrase,) = limits(SATELLITE, "flow.copy.congestion_control=reno", "path.loss=1e-3")
     assert phrase.startswith("losses on link path.forward")
+
+
+def test_repetitions_that_differ_have_one_note_with_their_numbers(limits: Limits, elephan: Run) -> None:
+    """Judged by a run of each seed: the queue overflows under some of them only."""
+    text = SATELLITE.replace('"60s"', '"20s"').replace("50Mbit/s", "100Mbit/s").replace("600ms", "20ms")
+    changes = ["flow.copy.congestion_control=reno", "path.loss=2e-4", "run.seed={}", "run.repetitions={}"]
+    alone = [limits(text, *(change.format(seed) for change in changes[:3])) for seed in (1, 2, 3)]
+    kinds = {phrase for (phrase,) in alone}
+    assert len(kinds) == 2, "these seeds no longer differ: choose others"
+    options = [word for change in changes for word in ("--set", change.format(1 if "seed" in change else 3))]
+    code, out, error = elephan("run", "copy.toml", "--store", "none", "--no-report", *options)
+    assert code == 0, error
+    words = " ".join(out.split())
+    assert words.count("limited ") == 1
+    for phrase in kinds:
+        count = sum(phrase == own for (own,) in alone)
+        assert f"in {count} of 3 repetitions by {phrase}" in words
