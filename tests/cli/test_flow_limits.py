@@ -133,9 +133,23 @@ name = "copy"
 
 
 def test_losses_do_not_limit_a_control_that_takes_none_for_congestion(limits: Limits) -> None:
-    """BBR fills as much of this path without losses: PROBE_RTT takes the rest."""
-    (phrase,) = limits(SATELLITE, "flow.copy.congestion_control=bbr")
-    assert phrase == "its congestion control: bbr does not reduce its window for losses"
+    """BBR fills as much of this path without losses: PROBE_RTT takes the rest, 0.8 of every 10 s."""
+    for changes in ([], ["path.loss=0"]):
+        (phrase,) = limits(SATELLITE, "flow.copy.congestion_control=bbr", *changes)
+        assert "200 ms and a round trip of every 10.0 s (PROBE_RTT)" in phrase
+        assert ("losses" in phrase) == (not changes)
+    # Without that it fills the line from its start on; one of 20 ms it loses little time by it.
+    warm = ("flow.copy.congestion_control=bbr", "path.loss=0", "run.duration=300s", "measure.warmup=30s")
+    (phrase,) = limits(SATELLITE, *warm, "flow.copy.congestion_control.probe_rtt_time=0ms")
+    assert phrase == "the rate of link path.forward"
+    for loss in ("0", "1e-4"):
+        words = limits(SATELLITE, "flow.copy.congestion_control=bbr", f"path.loss={loss}", "path.rtt=20ms")
+        assert words == ["the rate of link path.forward"]
+    # In a run of 5 s slow start is all there is, and no limit is named that did not act.
+    assert not any(
+        "PROBE_RTT" in words or "losses" in words
+        for words in limits(SATELLITE, "flow.copy.congestion_control=bbr", "path.loss=0", "run.duration=5s")
+    )
     (phrase,) = limits(SATELLITE, "flow.copy.congestion_control=reno", "path.loss=1e-3")
     assert phrase.startswith("losses on link path.forward")
 
