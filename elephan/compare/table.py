@@ -208,8 +208,10 @@ def heading_in_use(done: Comparison) -> str:
     if not first and any(row.grows for row in done.rows if row.rank == 1):
         return "None is proposed: a backlog grows under every congestion control of the first rank."
     if not first:
-        return "None is proposed: no congestion control is better than the others for certain."
-    among = f", one of {len(first)} without a significant difference" if len(first) > 1 else ""
+        certain = f"by more than {TIE * 100:g} %" if done.plan.exact else "for certain"
+        return f"None is proposed: no congestion control is better than the others {certain}."
+    equal = f"within {TIE * 100:g} %" if done.plan.exact else "without a significant difference"
+    among = f", one of {len(first)} {equal}" if len(first) > 1 else ""
     return f"{first[0].cc} in use{among}, as root at both ends"
 
 
