@@ -201,6 +201,20 @@ def neighbour(item: Measured) -> str:
     return "fair to a reno neighbour" if low >= FAIR_FROM and high <= FAIR_TO else ""
 
 
+def harms(item: Measured) -> bool:
+    """Return True if it certainly drops many packets, or takes a reno neighbour's share."""
+    if _from(item, lambda run: _in_queues(run) + _at_policers(run) - MUCH_DROPPED):
+        return True
+    return bounds(item.neighbour_kept)[1] < FAIR_FROM
+
+
+def spares(item: Measured) -> bool:
+    """Return True if it certainly drops few packets, and leaves a reno neighbour its share."""
+    few = _below(item, lambda run: _in_queues(run) + _at_policers(run) - MUCH_DROPPED)
+    kept = item.neighbour_kept
+    return few and (kept is None or bounds(kept)[0] >= FAIR_FROM)
+
+
 def _over(value: float | None, threshold: float) -> float | None:
     return None if value is None else value - threshold
 

@@ -227,3 +227,17 @@ def test_no_chance_is_mentioned_where_nothing_is_random(tmp_path: Path, capsys: 
         text = " ".join(capsys.readouterr().out.split())
         assert "Nothing is random here" in text and heading in text
         assert "significan" not in text and "certain" not in text
+
+
+def test_a_few_per_cent_do_not_outweigh_drops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """BBR fills all of a contract, of which pacing leaves 3 %, by dropping a part of its packets there."""
+    file = tmp_path / "policed.toml"
+    file.write_text(POLICED.replace("6s", "20s").replace("connections = 2", ""))
+    rows = rows_of(capsys, file, "--cc", "cubic,bbr")
+    (paced,) = [row for name, row in rows.items() if "paced at" in name]
+    bbr = rows["bbr"]
+    gain = bbr["goodput_bps"] / paced["goodput_bps"] - 1
+    assert 0.01 < gain < 0.05 and bbr["caused_drops"] > 1000 and paced["caused_drops"] == 0
+    assert (paced["rank"], bbr["rank"]) == (1, 1) and next(iter(rows)) == paced["congestion_control"]
+    assert call(["compare", str(file), "--no-report", "--store", "none", "--cc", "cubic,bbr"]) == 0
+    assert f"{paced['congestion_control']} in use, as root" in " ".join(capsys.readouterr().out.split())
