@@ -36,6 +36,9 @@ PROBE_INTERVAL_S, PROBE_TIME_S = 10.0, 0.2
 """BBR's PROBE_RTT: when the least round trip is 10 s old, a window of 4 packets for 200 ms and a round trip (Linux
 bbr_min_rtt_win_sec, bbr_probe_rtt_mode_ms)."""
 
+JOINT = ", and "
+"""Between the places that limit a flow together."""
+
 CAUSES = {
     "dropped_by_policer": "the policer of {}, which dropped packets",
     "dropped_by_queue": "the queue of {}, which overflowed",
@@ -55,19 +58,25 @@ def flow_limits(records: Sequence[Record]) -> list[str]:
             limits.setdefault(entry.name, Counter())[_limit(record, entry)] += 1
     found: dict[str, list[str]] = {}
     for name, counts in limits.items():
-        # The most frequent first; a tie in the order of the repetitions.
-        named = [(limit, count) for limit, count in counts.most_common() if limit]
-        if not named:
-            continue
-        if named[0][1] == len(records):
-            text = f"by {named[0][0]}"
-        else:
-            text = "; in ".join(f"{count} of {len(records)} repetitions by {limit}" for limit, count in named)
-            text = f"in {text}"
-        found.setdefault(text, []).append(name)
+        if text := _of_repetitions(counts):
+            found.setdefault(text, []).append(name)
     return [
         f"{'flow' if len(names) == 1 else 'flows'} {', '.join(names)}: limited {text}" for text, names in found.items()
     ]
+
+
+def _of_repetitions(counts: Counter[str]) -> str:
+    """Return the limits of a flow in words, by the number of repetitions that have each; "" without a limit."""
+    total = sum(counts.values())
+    parts: Counter[str] = Counter()
+    for limit, count in counts.items():
+        for part in filter(None, limit.split(JOINT)):
+            parts[part] += count
+    always = [part for part, count in parts.items() if count == total]
+    # The most frequent first; a tie in the order of the repetitions.
+    texts = [f"by {JOINT.join(always)}"] if always else []
+    texts += [f"in {count} of {total} repetitions by {part}" for part, count in parts.most_common() if count < total]
+    return JOINT.join(texts)
 
 
 def _limit(record: Record, entry: Entry) -> str:
@@ -200,7 +209,7 @@ def _losses(record: Record, entry: Entry) -> str | None:
         f"{place}, whose ring overflowed" if place.startswith("host") else words.format(place)
         for _, place, words in named
     ]
-    text = ", and ".join(found) + (", beside other traffic" if _has_others(record, entry) else "")
+    text = JOINT.join(found) + (", beside other traffic" if _has_others(record, entry) else "")
     control = entry.specs[0]["transport"].get("congestion_control")
     if control in LOSS_BLIND and "policer" not in text:
         return _probes(record, entry, control)
@@ -221,7 +230,7 @@ def _probes(record: Record, entry: Entry, control: str) -> str | None:
     return (
         f"its congestion control: {control} sends 4 packets per round trip for {units.duration(probe_s)} and a round "
         f"trip of every {units.duration(interval_s)} (PROBE_RTT)"
-        + (", and does not reduce its window for losses" if lost else "")
+        + ("; losses do not reduce its window" if lost else "")
     )
 
 
