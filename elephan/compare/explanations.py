@@ -41,15 +41,17 @@ REPEATED_LEAST = 100
 ONE_RUN = "one repetition: no phrase is significant"
 
 
-def why(item: Measured, least_rtt_s: float | None) -> tuple[str, ...]:
-    """Return the phrases of a congestion control: its limit, its queue and drops, its neighbour."""
+def why(item: Measured, least_rtt_s: float | None, *, grows: bool = False) -> tuple[str, ...]:
+    """Return the phrases of a congestion control: its limit, its queue and drops, its neighbour. `grows`: a backlog
+    does, so that how long it took to drain says only how long the run was.
+    """
     if not item.exact and len(item.runs) < 2:
         return (ONE_RUN,)
-    found = [limit(item), queue(item, least_rtt_s), drops(item), repeats(item), neighbour(item)]
+    found = [limit(item, grows=grows), queue(item, least_rtt_s), drops(item), repeats(item), neighbour(item)]
     return tuple(text for text in found if text)
 
 
-def limit(item: Measured) -> str:
+def limit(item: Measured, *, grows: bool = False) -> str:
     """Name the limit of the goodput; "" where the numbers do not show it."""
     if _from(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
         return "carries all that is offered"
@@ -61,7 +63,7 @@ def limit(item: Measured) -> str:
     if not _below(item, lambda run: run.filled - FULL):
         return ""
     if _below(item, lambda run: _over(run.load_share, FULL)):
-        return _behind(item)
+        return _behind(item, grows=grows)
     if _from(item, lambda run: _over(run.window_share, FULL)):
         return "limited by its window"
     timeouts = item.mean(lambda run: run.timeouts) or 0.0
@@ -71,11 +73,13 @@ def limit(item: Measured) -> str:
     return cause + _window(item) if cause else ""
 
 
-def _behind(item: Measured) -> str:
+def _behind(item: Measured, *, grows: bool) -> str:
     """Name the limit of the goodput below a load that does not fill the line; "" if that is not certain."""
     if not _below(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
         return ""
     text = f"carries {units.share(item.mean(lambda run: run.offered_share))} of what is offered"
+    if grows:
+        return text
     drain_s = None if item.samples(lambda run: run.drain_s) is None else item.mean(lambda run: run.drain_s)
     return text + ("" if drain_s is None else f" by the run's end, the rest within {units.duration(drain_s)} after it")
 
@@ -195,6 +199,20 @@ def neighbour(item: Measured) -> str:
     if low > FAIR_TO:
         return "gives way to a reno neighbour"
     return "fair to a reno neighbour" if low >= FAIR_FROM and high <= FAIR_TO else ""
+
+
+def harms(item: Measured) -> bool:
+    """Return True if it certainly drops many packets, or takes a reno neighbour's share."""
+    if _from(item, lambda run: _in_queues(run) + _at_policers(run) - MUCH_DROPPED):
+        return True
+    return bounds(item.neighbour_kept)[1] < FAIR_FROM
+
+
+def spares(item: Measured) -> bool:
+    """Return True if it certainly drops few packets, and leaves a reno neighbour its share."""
+    few = _below(item, lambda run: _in_queues(run) + _at_policers(run) - MUCH_DROPPED)
+    kept = item.neighbour_kept
+    return few and (kept is None or bounds(kept)[0] >= FAIR_FROM)
 
 
 def _over(value: float | None, threshold: float) -> float | None:

@@ -106,13 +106,18 @@ def ranking(done: Comparison, heads: Sequence[Column], name: str, *, with_words:
 
 def lead(done: Comparison) -> str:
     """Return the first place in a sentence; "" when all share it."""
-    from elephan.compare.rank import KEYS, TIE
+    from elephan.compare.rank import HARM_TIE, KEYS, TIE
 
     key, best = KEYS[done.by], done.rows[0]
     firsts = [row.cc for row in done.rows if row.rank == 1]
-    if len(firsts) == len(done.rows) > 1:
-        return f"By {key.title} all are equal: no difference is certain and more than {TIE * 100:g} %."
+    certain = "" if done.plan.exact else "certain and "
+    is_mixed = any(row.yields for row in done.rows if row.rank == 1)
+    if len(firsts) == len(done.rows) > 1 and not is_mixed:
+        return f"By {key.title} all are equal: no difference is {certain}more than {TIE * 100:g} %."
     shown = key.show(key.value(best.numbers))
-    others = f" (and, without a significant difference, {', '.join(firsts[1:])})" if len(firsts) > 1 else ""
+    equal = (
+        f"within {(HARM_TIE if is_mixed else TIE) * 100:g} %" if done.plan.exact else "without a significant difference"
+    )
+    others = f" (and, {equal}, {', '.join(firsts[1:])})" if len(firsts) > 1 else ""
     why = f": {'; '.join(best.why)}" if best.why else ""
     return f"First by {key.title}: {best.cc}, {shown}{others}{why}."

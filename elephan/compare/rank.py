@@ -13,12 +13,17 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from elephan import units
+from elephan.compare.explanations import harms, spares, why
 from elephan.compare.run_metrics import Measured, Number, number_of
 from elephan.errors import InputError
 from elephan.report.statistics import Estimate, holm, paired_p
 
 TIE = 0.01
 """Means that differ by less than this part of the better one are equal: packets make such a difference."""
+HARM_TIE = 0.05
+"""The same where the better one harms others and the other one does not (`explanations.harms`, `spares`)."""
+YIELDING = ("goodput", "lag", "latency", "completion")
+"""Keys for which `HARM_TIE` holds: the others count the harm themselves."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,10 @@ class Row:
     """Mean RTT above the least RTT that any of the congestion controls saw."""
     why: tuple[str, ...]
     """A few words each: why it stands there, and what it costs."""
+    yields: bool = False
+    """It harms others, and is better than one that does not by no more than `HARM_TIE`."""
+    grows: bool = False
+    """A backlog grows without bound: it is not proposed."""
 
     @property
     def cc(self) -> str:
@@ -98,19 +107,24 @@ def default_key(found: Sequence[Measured]) -> str:
     return "goodput"
 
 
-def ranked(found: Sequence[Measured], by: str, behind: Mapping[str, str] | None = None) -> list[Row]:
-    """Return rows by rank. Equal ranks go by fewer drops caused, then by the shorter RTT, then by name. Those whose
-    label is in `behind`, with the reason, rank behind all others.
+def ranked(
+    found: Sequence[Measured],
+    by: str,
+    behind: Mapping[str, str] | None = None,
+    growing: Mapping[str, str] | None = None,
+) -> list[Row]:
+    """Return rows by rank. Of equal ranks those that yield are last; the others go by fewer drops caused, then by the
+    shorter RTT, then by name. Those whose label is in `behind` or `growing`, with the reason, rank behind all others;
+    under `growing` a backlog grows.
 
     Raises `InputError` when the runs have no such number.
     """
-    from elephan.compare.explanations import why
-
     key = key_of(by)
     if all(key.value(item) is None for item in found):
         raise InputError(f"--by {by}: these runs have no {key.title}")
-    behind = behind or {}
-    better = _better(found, key, behind)
+    growing = growing or {}
+    behind = {**growing, **(behind or {})}
+    better, yielding = _better(found, key, behind, by in YIELDING)
     least_rtt_s = min(
         (run.rtt_min_s for item in found for run in item.runs if run.rtt_min_s is not None),
         default=None,
@@ -119,8 +133,11 @@ def ranked(found: Sequence[Measured], by: str, behind: Mapping[str, str] | None 
     for index, item in enumerate(found):
         rank = 1 + sum(second == index for _, second in better)
         queue_s = queue_of(item, least_rtt_s)
-        reason = (behind[item.cc],) if item.cc in behind else ()
-        rows.append(Row(rank, item, queue_s, (*reason, *why(item, least_rtt_s))))
+        grows = item.cc in growing
+        reasons = dict.fromkeys(reasons[item.cc] for reasons in (growing, behind) if item.cc in reasons)
+        rows.append(
+            Row(rank, item, queue_s, (*reasons, *why(item, least_rtt_s, grows=grows)), index in yielding, grows)
+        )
     return sorted(rows, key=_order)
 
 
@@ -131,19 +148,23 @@ def queue_of(item: Measured, least_rtt_s: float | None) -> Estimate | None:
     return item.estimate(lambda run: None if run.rtt_mean_s is None else max(0.0, run.rtt_mean_s - least_rtt_s))
 
 
-def _order(row: Row) -> tuple[int, float, float, str]:
+def _order(row: Row) -> tuple[int, bool, float, float, str]:
     item = row.numbers
     drops = item.mean(lambda run: run.caused_drops) or 0.0
-    return row.rank, drops, item.mean(lambda run: run.rtt_mean_s) or 0.0, item.cc
+    return row.rank, row.yields, drops, item.mean(lambda run: run.rtt_mean_s) or 0.0, item.cc
 
 
-def _better(found: Sequence[Measured], key: Key, behind: Mapping[str, str]) -> set[tuple[int, int]]:
+def _better(
+    found: Sequence[Measured], key: Key, behind: Mapping[str, str], may_yield: bool
+) -> tuple[set[tuple[int, int]], set[int]]:
     """Return the pairs of indices of which the first is better than the second: for certain and by more than `TIE`, or
-    because the second alone is among those `behind`."""
+    because the second alone is among those `behind`; and the indices of those that yield, if any may.
+    """
     values = [key.value(item) for item in found]
     pairs = list(combinations(range(len(found)), 2))
     certain = holm([_p(found[a], found[b], key) for a, b in pairs])
-    better = set()
+    better: set[tuple[int, int]] = set()
+    yielding: set[int] = set()
     for (a, b), sure in zip(pairs, certain, strict=True):
         if (found[a].cc in behind) != (found[b].cc in behind):
             better.add((b, a) if found[a].cc in behind else (a, b))
@@ -156,10 +177,15 @@ def _better(found: Sequence[Measured], key: Key, behind: Mapping[str, str]) -> s
             elif second is not None:
                 better.add((b, a))
             continue
-        if not sure or abs(first - second) <= TIE * max(abs(first), abs(second)):
+        winner, loser = (a, b) if (first > second) == key.higher else (b, a)
+        gain, most = abs(first - second), max(abs(first), abs(second))
+        if not sure or gain <= TIE * most:
             continue
-        better.add((a, b) if (first > second) == key.higher else (b, a))
-    return better
+        if may_yield and gain <= HARM_TIE * most and harms(found[winner]) and spares(found[loser]):
+            yielding.add(winner)
+        else:
+            better.add((winner, loser))
+    return better, yielding
 
 
 def _p(first: Measured, second: Measured, key: Key) -> float:

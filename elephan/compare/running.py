@@ -11,11 +11,13 @@ from typing import Any
 from elephan import backends
 from elephan.api import Overrides, Results, as_strings, jobs_of
 from elephan.backends import Job
+from elephan.compare.backlog import growing
 from elephan.compare.other_traffic import HarmLimit, above, harm_limit, require_source
+from elephan.compare.pacing import paced
 from elephan.compare.rank import Row, default_key, key_of, ranked
 from elephan.compare.repetitions import MOST, Plan, announcement, budget_of, chance_in, plan_of, repeated
 from elephan.compare.run_metrics import Measured, measure
-from elephan.compare.selection import Choice, chosen, paced
+from elephan.compare.selection import Choice, chosen
 from elephan.compare.streams import STREAMS_CC, gain, streamed
 from elephan.errors import InputError
 from elephan.record import Record
@@ -290,7 +292,9 @@ def _judged(
     if harm is not None:
         reasons = {label: above(harm, [item.record for item in done]) for label, done in alone.items()}
         behind = {label: reason for label, reason in reasons.items() if reason is not None}
-    rows = _with_gains(ranked(found, key, behind), planned)
+    grows = {label: growing([item.record for item in done]) for label, done in alone.items()}
+    without_bound = {label: reason for label, reason in grows.items() if reason is not None}
+    rows = _with_gains(ranked(found, key, behind, without_bound), planned)
     order = [row.cc for row in rows]
     return Comparison(
         rows=tuple(rows),

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from elephan.congestion_control import congestion_controls, find
 from elephan.errors import InputError
-from elephan.run_spec.route import header_bytes, policers_of
 from elephan.scenario.toml import format_value, parse_value
-from elephan.units import rate
 
 ALL = "all"
 
@@ -28,8 +23,8 @@ class Choice:
     """As the user wrote it, a file without its folder."""
     value: str
     """As `--set flow.congestion_control=` takes it."""
-    max_pacing_bps: int | None = None
-    """Most payload of each connection, paced; None: as the scenario has it."""
+    max_pacing_bps: tuple[int, ...] | None = None
+    """Per flow, the most payload of each of its connections, paced; None: as the scenario has it."""
     streams: int | None = None
     """Connections of the only flow; None: as the scenario has it."""
 
@@ -37,63 +32,13 @@ class Choice:
         """Return the changes to a scenario of so many flows."""
         found = [f"flow.{index}.congestion_control={self.value}" for index in range(flows)]
         if self.max_pacing_bps is not None:
-            found += [f'flow.{index}.max_pacing_rate="{self.max_pacing_bps}bit/s"' for index in range(flows)]
+            found += [
+                f'flow.{index}.max_pacing_rate="{bound_bps}bit/s"'
+                for index, bound_bps in enumerate(self.max_pacing_bps)
+            ]
         if self.streams is not None:
             found.append(f"flow.0.connections={self.streams}")
         return found
-
-
-PACED_CC = "cubic"
-"""The congestion control that is paced below a policer too: the default of Linux, which its drops slow down most."""
-BELOW_POLICER = 0.97
-"""Paced rate, of the policer's."""
-
-
-def paced(choices: Sequence[Choice], spec: Mapping[str, Any]) -> list[Choice]:
-    """Return the choices that pacing adds: below a policer that all flows of a run pass, none where there is no such.
-
-    What exceeds a policer is dropped whatever the congestion control does, and whatever the flows carry; a sender that
-    stays below it loses nothing.
-    """
-    base = next((choice for choice in choices if choice.label == PACED_CC), None)
-    flows = spec["flows"]
-    if base is None or any("udt" in flow["transport"] or "max_pacing_bps" in flow["transport"] for flow in flows):
-        return []
-    if any(flow["workload"]["kind"] == "program" for flow in flows):
-        # A real program opens its own sockets.
-        return []
-    shared = set(flows[0]["route"]).intersection(*(flow["route"] for flow in flows))
-    rates = [policer["rate_bps"] for policer in policers_of(spec, shared)]
-    if not rates:
-        return []
-    largest = max((flow["transport"] for flow in flows), key=lambda transport: transport["mtu_bytes"])
-    mtu = largest["mtu_bytes"]
-    together = BELOW_POLICER * min(rates) * (mtu - header_bytes(largest)) / mtu
-    each = int(_fair_share(together, [_load_bps(flow, flows) for flow in flows]))
-    return [replace(base, label=f"{base.label}, paced at {rate(each)}", max_pacing_bps=each)]
-
-
-def _load_bps(flow: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> float:
-    """Return the rate that a connection offers, bit/s; infinite without a rate of its own."""
-    workload = flow["workload"]
-    own = (workload.get("writes") or workload).get("rate_bps")
-    if own is None:
-        return math.inf
-    is_shared = flow.get("distribution", "each") == "striped"
-    return float(own) / (sum(one["group"] == flow["group"] for one in flows) if is_shared else 1)
-
-
-def _fair_share(total_bps: float, loads_bps: Sequence[float]) -> float:
-    """Return the bound of each connection that shares a total: those that offer less leave their rest to others
-    (max-min fairness)."""
-    left, bound = total_bps, total_bps / len(loads_bps)
-    for number, load in enumerate(sorted(loads_bps)):
-        bound = left / (len(loads_bps) - number)
-        if load >= bound:
-            return bound
-        left -= load
-    # None offers more than an equal share.
-    return total_bps / len(loads_bps)
 
 
 def chosen(text: str, folder: Path) -> list[Choice]:

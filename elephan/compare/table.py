@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from elephan import units
+from elephan.compare.explanations import FAIR_FROM, MUCH_DROPPED
 from elephan.compare.other_traffic import columns_of
-from elephan.compare.rank import KEYS, TIE, Row
+from elephan.compare.rank import HARM_TIE, KEYS, TIE, Row
 from elephan.compare.run_metrics import Measured, number_of
 from elephan.compare.running import NEIGHBOUR_CC, Comparison
 from elephan.report.chance import few_by_chance, few_losses
@@ -164,8 +165,18 @@ def caption(done: Comparison) -> str:
     harm = ""
     if done.harm is not None:
         harm = f"; last those under which {done.harm.source} loses more than {units.share(done.harm.share)}"
+    if any(row.grows for row in done.rows):
+        harm += f"{' and' if harm else '; last'} those under which a backlog grows"
+    first = ""
+    if any(row.yields for row in done.rows):
+        equal += (
+            f"; within {HARM_TIE * 100:g} % equal where the better one has {MUCH_DROPPED * 100:g} % or more of its "
+            f"packets dropped by queues and policers, or leaves the neighbour less than {FAIR_FROM * 100:g} % of its "
+            "share, and the other does not"
+        )
+        first = "those that do neither first, "
     return (
-        f"Ranked by {key.title}, {order} first{harm}; {equal}; then by fewer drops caused, then by "
+        f"Ranked by {key.title}, {order} first{harm}; {equal}; then {first}by fewer drops caused, then by "
         f"the shorter RTT.{mean} The neighbour is one {NEIGHBOUR_CC} flow on the same route, in a second run."
     )
 
@@ -191,21 +202,26 @@ def notes(done: Comparison) -> list[str]:
 
 
 def winners(done: Comparison) -> list[Row]:
-    """Return the rows of the first rank; none if all are equal, or nothing arrived.
+    """Return the rows of the first rank that do not yield; none if all are equal, nothing arrived, or a backlog grows.
 
     Of one congestion control alone the only row.
     """
     first = [row for row in done.rows if row.rank == 1]
+    first = [row for row in first if not row.yields] or first
     arrived = [row for row in first if row.numbers.mean(lambda run: run.goodput_bps)]
-    return [] if len(first) == len(done.rows) > 1 else arrived
+    return [] if len(first) == len(done.rows) > 1 else [row for row in arrived if not row.grows]
 
 
 def heading_in_use(done: Comparison) -> str:
     """Return what stands above the commands that put the winner into use, or why there are none."""
     first = winners(done)
+    if not first and any(row.grows for row in done.rows if row.rank == 1):
+        return "None is proposed: a backlog grows under every congestion control of the first rank."
     if not first:
-        return "None is proposed: no congestion control is better than the others for certain."
-    among = f", one of {len(first)} without a significant difference" if len(first) > 1 else ""
+        certain = f"by more than {TIE * 100:g} %" if done.plan.exact else "for certain"
+        return f"None is proposed: no congestion control is better than the others {certain}."
+    equal = f"within {TIE * 100:g} %" if done.plan.exact else "without a significant difference"
+    among = f", one of {len(first)} {equal}" if len(first) > 1 else ""
     return f"{first[0].cc} in use{among}, as root at both ends"
 
 

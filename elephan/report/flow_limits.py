@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from elephan import units
 from elephan.record import Record
 from elephan.report.limits import CHANGES, Entry, entries, held_by_window
 from elephan.run_spec.route import header_bytes
@@ -30,6 +32,13 @@ LOSS_BLIND = frozenset({"bbr"})
 """Controls that do not take a loss for congestion: losses below a fifth of the packets do not slow them (Cardwell et
 al. 2016). Behind a policer its drops are what their model measures."""
 
+PROBE_INTERVAL_S, PROBE_TIME_S = 10.0, 0.2
+"""BBR's PROBE_RTT: when the least round trip is 10 s old, a window of 4 packets for 200 ms and a round trip (Linux
+bbr_min_rtt_win_sec, bbr_probe_rtt_mode_ms)."""
+
+JOINT = ", and "
+"""Between the places that limit a flow together."""
+
 CAUSES = {
     "dropped_by_policer": "the policer of {}, which dropped packets",
     "dropped_by_queue": "the queue of {}, which overflowed",
@@ -40,17 +49,34 @@ CAUSES = {
 """Words for the part of a link that drops, by its counter."""
 
 
-def flow_limits(record: Record) -> list[str]:
-    """Return one note for each limit, with the bulk flows that have it."""
+def flow_limits(records: Sequence[Record]) -> list[str]:
+    """Return one note for each limit of a point, with the bulk flows that have it; of repetitions that differ, the
+    numbers of those that have it."""
+    limits: dict[str, Counter[str]] = {}
+    for record in records:
+        for entry in entries(record):
+            limits.setdefault(entry.name, Counter())[_limit(record, entry)] += 1
     found: dict[str, list[str]] = {}
-    for entry in entries(record):
-        limit = _limit(record, entry)
-        if limit:
-            found.setdefault(limit, []).append(entry.name)
+    for name, counts in limits.items():
+        if text := _of_repetitions(counts):
+            found.setdefault(text, []).append(name)
     return [
-        f"{'flow' if len(names) == 1 else 'flows'} {', '.join(names)}: limited by {limit}"
-        for limit, names in found.items()
+        f"{'flow' if len(names) == 1 else 'flows'} {', '.join(names)}: limited {text}" for text, names in found.items()
     ]
+
+
+def _of_repetitions(counts: Counter[str]) -> str:
+    """Return the limits of a flow in words, by the number of repetitions that have each; "" without a limit."""
+    total = sum(counts.values())
+    parts: Counter[str] = Counter()
+    for limit, count in counts.items():
+        for part in filter(None, limit.split(JOINT)):
+            parts[part] += count
+    always = [part for part, count in parts.items() if count == total]
+    # The most frequent first; a tie in the order of the repetitions.
+    texts = [f"by {JOINT.join(always)}"] if always else []
+    texts += [f"in {count} of {total} repetitions by {part}" for part, count in parts.most_common() if count < total]
+    return JOINT.join(texts)
 
 
 def _limit(record: Record, entry: Entry) -> str:
@@ -68,19 +94,18 @@ def _limit(record: Record, entry: Entry) -> str:
         event["action"]["kind"] in CHANGES for event in record.spec["events"]
     )
     if changed:
-        return _waits(entry) or _losses(record, entry)
+        return _waits(entry) or _losses(record, entry) or ""
     full = _rate_of_path(record, entry, goodput)
     if full:
         return full
     if held_by_window(entry):
         # Its note says how far that is below the line.
         return ""
-    return (
-        _waits(entry)
-        or _losses(record, entry)
-        or _start(record, entry)
-        or "its congestion control: it lost nothing and reached no window and no rate"
-    )
+    losses = _losses(record, entry)
+    found = _waits(entry) or losses or _start(record, entry)
+    if found or losses is None:
+        return found
+    return "its congestion control: it lost nothing and reached no window and no rate"
 
 
 def own_limit(record: Record) -> str:
@@ -162,9 +187,9 @@ def _waits(entry: Entry) -> str:
     return ""
 
 
-def _losses(record: Record, entry: Entry) -> str:
-    """Return the places on its route that dropped most, if the flow lost anything; its congestion control if that does
-    not reduce its window for losses."""
+def _losses(record: Record, entry: Entry) -> str | None:
+    """Return the places on its route that dropped most, "" if the flow lost nothing. None: its losses are no limit,
+    since its congestion control does not reduce its window for them."""
     lost = sum(flow.get("dropped_packets") or flow.get("retransmitted_segments") or 0 for flow in entry.flows)
     if not lost:
         return ""
@@ -184,11 +209,29 @@ def _losses(record: Record, entry: Entry) -> str:
         f"{place}, whose ring overflowed" if place.startswith("host") else words.format(place)
         for _, place, words in named
     ]
-    text = ", and ".join(found) + (", beside other traffic" if _has_others(record, entry) else "")
-    control = entry.flows[0].get("congestion_control")
+    text = JOINT.join(found) + (", beside other traffic" if _has_others(record, entry) else "")
+    control = entry.specs[0]["transport"].get("congestion_control")
     if control in LOSS_BLIND and "policer" not in text:
-        return f"its congestion control: {control} does not reduce its window for losses"
+        return _probes(record, entry, control)
     return text
+
+
+def _probes(record: Record, entry: Entry, control: str) -> str | None:
+    """Return the words for a control that empties the path at times to see its round trip, if that takes more of the
+    time than `FULL` leaves; else None."""
+    parameters = entry.specs[0]["transport"].get("parameters", {})
+    interval_s = parameters.get("min_rtt_window", 1e3 * PROBE_INTERVAL_S) / 1e3
+    probe_s = parameters.get("probe_rtt_time", 1e3 * PROBE_TIME_S) / 1e3
+    lasted_s = _lasted_s(record, entry)
+    if not probe_s or lasted_s < 2 * interval_s or (probe_s + entry.rtt_s) / (interval_s + probe_s) < 1 - FULL:
+        return None
+    links = [record.links[hop] for hop in entry.specs[0]["route"] if hop < len(record.links)]
+    lost = any(link.get(counter) for link in links for counter in ("dropped_by_loss", "dropped_by_outage"))
+    return (
+        f"its congestion control: {control} sends 4 packets per round trip for {units.duration(probe_s)} and a round "
+        f"trip of every {units.duration(interval_s)} (PROBE_RTT)"
+        + ("; losses do not reduce its window" if lost else "")
+    )
 
 
 def _has_others(record: Record, entry: Entry) -> bool:

@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 def derived(records: Sequence[Record]) -> list[str]:
     """Return what follows from the records of one point, its repetitions: chance in its numbers, limits of its own."""
-    notes = list(dict.fromkeys(note for record in records for note in (*limits(record), *flow_limits(record))))
+    notes = list(dict.fromkeys([*(note for record in records for note in limits(record)), *flow_limits(records)]))
     chance = few_losses(records) or few_by_chance(records)
     return [*notes, *few_events(records), *([chance] if chance else [])]
 
