@@ -81,7 +81,9 @@ def long_run(
             seconds = float(cast(float, done_s))
             rate = mean_sent_bytes(copy) * 8 / max(seconds, 1e-9)
             return LongRun(seconds, delivered, (seconds,) * 3, (rate,) * 3, True)
-        rest, low, high = (float(cast(float, how[f"rest{end}_bps"])) for end in ("", "_low", "_high"))
+        # A mean of data that is delivered in order, and its interval, may exceed what the line carries.
+        most = path.bound_bps * path.payload_share
+        rest, low, high = (min(most, float(cast(float, how[f"rest{end}_bps"]))) for end in ("", "_low", "_high"))
         left_bits = 8 * max(0, int(cast(int, how["bytes"])) - int(cast(int, how["simulated_bytes"])))
         simulated_s = float(cast(float, how["simulated_s"])) - spec["flows"][0]["start_ns"] / 1e9
         times = tuple(simulated_s + left_bits / max(rate, 1.0) for rate in (high, rest, low))

@@ -103,6 +103,24 @@ def test_a_sample_of_the_start_is_marked_and_so_is_its_harm(
     assert any(line.startswith("note: harm is that of the first 2.00 s") for line in lines)
 
 
+def test_no_goodput_exceeds_what_the_line_carries(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data that waited for a retransmission when the measured half began counted in it: 9.74 of 9.65 Gbit/s."""
+    plan = Plan(Horizon(1.06, 4.25, 2.125), candidates=6, first_draws=1, harm_draws=1, batch=3, finalists=1, draws=1)
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: plan)
+    # No time is left for whole copies.
+    monkeypatch.setattr(advice, "ROUNDS", (0.9, 0.9, 0.9, 0.0))
+    file = tmp_path / "fast.toml"
+    file.write_text(PATH.format(bandwidth="10Gbit/s", rtt="85ms"))
+    told = json.loads(elephan("advise", file, "--for", "40TB", "--controls", "cubic", "--json").stdout)
+    goodputs = {row["candidate"]: row["goodput_bps"] for row in told["table"]}
+    # 1448 of 1500 bytes are payload: IPv4, TCP and its time stamps take 52.
+    line_bps = 10e9 * 1448 / 1500
+    assert goodputs["16 streams of cubic"] > 0.98 * line_bps
+    assert max(goodputs.values()) <= 1.0001 * line_bps
+
+
 def test_help_loads_no_core() -> None:
     code = "import sys\nfrom elephan.cli.main import call\ncall(['advise', '--help'])\n"
     code += "assert 'elephan._native' not in sys.modules"
