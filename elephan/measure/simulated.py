@@ -77,6 +77,36 @@ def traffic_of(scenario: Path | str) -> Traffic:
     return Traffic(tuple(document.flow_names()), tuple(document.background_names()))
 
 
+def stated(scenario: Path | str) -> dict[str, float]:
+    """Return what a scenario states of the route that a path test takes: `rate_bps`, `loss`, `loss_burst`. Empty where
+    events may change it; without a loss that has no rate per packet. Raises `ScenarioError`.
+    """
+    spec = expand(_loaded(scenario, []))[0].to_spec()
+    if spec["events"]:
+        return {}
+    used = spec["flows"][0]["route"] if spec["flows"] else _route(scenario, spec)["route"]
+    links = [spec["links"][place] for place in used]
+    found = {"rate_bps": float(min(link["rate_bps"] for link in links))}
+    losses = [one for one in (_loss_of(link["loss"]) for link in links) if one != (0.0, 1.0)]
+    if not losses:
+        return {**found, "loss": 0.0, "loss_burst": 1.0}
+    if len(losses) == 1 and (known := losses[0]) is not None:
+        return {**found, "loss": known[0], "loss_burst": known[1]}
+    return found
+
+
+def _loss_of(loss: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the share of packets that a loss model takes and the mean number of one event; None: another model."""
+    if loss["kind"] == "none":
+        return 0.0, 1.0
+    if loss["kind"] == "independent":
+        return loss["probability_e12"] / 1e12, 1.0
+    if loss["kind"] == "gilbert_elliott" and loss["loss_good_e12"] == 0 and loss["loss_bad_e12"] == 10**12:
+        enter, leave = loss["good_to_bad_e12"], loss["bad_to_good_e12"]
+        return (enter / (enter + leave), 1e12 / leave) if leave else None
+    return None
+
+
 def _loaded(scenario: Path | str, overrides: Sequence[str]) -> Scenario:
     """Return a scenario; a file with a path alone has traffic that ends at once. Raises `ScenarioError`."""
     text = read(Path(scenario))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from elephan.advise import advice
+from elephan.advise.facts import PathFacts
 from elephan.advise.plan import Plan
 from elephan.advise.simulation import Horizon
 from tests.hosts.conftest import Elephan
@@ -119,6 +120,42 @@ def test_no_goodput_exceeds_what_the_line_carries(
     line_bps = 10e9 * 1448 / 1500
     assert goodputs["16 streams of cubic"] > 0.98 * line_bps
     assert max(goodputs.values()) <= 1.0001 * line_bps
+
+
+FULL_RTT_S = 0.17
+"""Round trip of 85 ms through a full queue of one bandwidth-delay product."""
+
+
+def reno_bps(loss: float, rtt_s: float) -> float:
+    """Return the goodput of a Reno flow (Mathis et al. 1997)."""
+    return float((1.5 / loss) ** 0.5 * 1448 * 8 / rtt_s)
+
+
+def test_the_file_s_own_loss_bounds_a_copy(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound was that of a test that loses nothing: 273 kbit/s to 9.66 Gbit/s, 13,588 days for 40 TB."""
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    file = tmp_path / "known.toml"
+    file.write_text(PATH.format(bandwidth="10Gbit/s", rtt="85ms") + "loss = 1e-7\n")
+    told = json.loads(elephan("advise", file, "--for", "40TB", "--json").stdout)
+    assert told["facts"]["loss"] == 1e-7
+    assert any("loses 1.0e-7 of packets by the scenario" in reason for reason in told["reasons"])
+    low, middle, high = told["goodput_bps"]
+    assert told["candidate"]["streams"] * reno_bps(1e-7, FULL_RTT_S) <= 1.01 * low
+    assert low <= middle <= high <= 1.0001 * 10e9 * 1448 / 1500
+
+
+def test_a_loss_that_the_test_would_not_see_bounds_a_copy(
+    elephan: Elephan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unseen = 1.5e-5
+    facts = PathFacts(10e9, 0.085, queue_bytes=106e6, ranges={"loss": (0.0, unseen), "queue_bytes": (100e6, 112e6)})
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    monkeypatch.setattr("elephan.cli.advise._facts", lambda *_: facts)
+    told = json.loads(elephan("advise", "192.0.2.7", "--for", "40TB", "--json").stdout)
+    assert any("a loss below 1.5e-5 may not be seen" in reason for reason in told["reasons"])
+    assert told["goodput_bps"][0] >= told["candidate"]["streams"] * reno_bps(unseen, FULL_RTT_S)
 
 
 def test_help_loads_no_core() -> None:
