@@ -53,7 +53,7 @@ def simulate_test(
     """Run a path test beside the first run of a scenario, on the route of its first flow, from `start_s` on.
 
     Without a flow it takes the route of the first background traffic, and the same nodes back. A file with a [path] and
-    no traffic is an idle path.
+    no traffic is an idle path, and one with a [path] needs no [run].
 
     `test` has the keys of a train test: `{"test": "capacity", "packet_bytes": 1500}`. Raises `ScenarioError` for a
     scenario that cannot run, `InputError` for a wrong test or a run that ends before it.
@@ -73,7 +73,7 @@ def traffic_of(scenario: Path | str) -> Traffic:
     """Return the traffic that a scenario has of its own. Raises `ScenarioError`."""
     if _is_idle(read(Path(scenario))):
         return Traffic((), ())
-    document = expand(load(scenario))[0].document
+    document = expand(_loaded(scenario, []))[0].document
     return Traffic(tuple(document.flow_names()), tuple(document.background_names()))
 
 
@@ -108,22 +108,29 @@ def _loss_of(loss: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _loaded(scenario: Path | str, overrides: Sequence[str]) -> Scenario:
-    """Return a scenario; a file with a path alone has traffic that ends at once. Raises `ScenarioError`."""
+    """Return a scenario; a file with a path alone has traffic that ends at once, and one with a [path] needs no [run].
+    Raises `ScenarioError`.
+    """
     text = read(Path(scenario))
+    raw = _raw(text)
+    length = [IDLE_LASTS] if "path" in raw and "run" not in raw else []
     if not _is_idle(text):
-        return load(scenario, overrides)
-    length = [] if "run" in tomllib.loads(text) else [IDLE_LASTS]
+        return load(scenario, [*length, *overrides])
     return Scenario(Path(scenario), text + IDLE, [*length, *overrides])
 
 
 def _is_idle(text: str) -> bool:
     """Return True for a file with a [path] and no traffic."""
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        # The loader has the message.
-        return False
+    raw = _raw(text)
     return "path" in raw and "flow" not in raw and "background" not in raw
+
+
+def _raw(text: str) -> dict[str, Any]:
+    """Return the tables of a file; none where it is no TOML, of which the loader has the message."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}
 
 
 def _route(scenario: Path | str, spec: Mapping[str, Any]) -> dict[str, list[int]]:

@@ -122,6 +122,20 @@ def test_no_goodput_exceeds_what_the_line_carries(
     assert max(goodputs.values()) <= 1.0001 * line_bps
 
 
+def test_a_path_and_its_background_need_no_run(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It failed with "run: missing; this key is required"."""
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    file = tmp_path / "calls.toml"
+    calls = '[[background]]\nname = "calls"\nrate = "8Mbit/s"\npacket = "200B"\n'
+    file.write_text(PATH.format(bandwidth="40Mbit/s", rtt="20ms") + calls)
+    done = elephan("advise", file)
+    assert done.returncode == 0 and f"others: background calls of {file};" in done.stdout, done.stderr
+    measured = elephan("measure", "capacity", file, "--json")
+    assert measured.returncode == 0 and json.loads(measured.stdout)["truth"]["capacity_bps"] == 40e6
+
+
 FULL_RTT_S = 0.17
 """Round trip of 85 ms through a full queue of one bandwidth-delay product."""
 
