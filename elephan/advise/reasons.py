@@ -36,13 +36,14 @@ def facts_text(facts: PathFacts) -> str:
         low, high = facts.ranges.get("policer_rate_bps", (facts.policer_rate_bps,) * 2)
         wide = f" ({rate(low)} to {rate(high)})" if high > WIDE * low else ""
         text += f" A policer lets {rate(facts.policer_rate_bps)}{wide} through."
-    if "competing_bps" not in facts.ranges and facts.sources:
+    if "competing_bps" not in (*facts.ranges, *facts.given) and facts.sources:
         text += " The traffic of others is not known."
     elif facts.competing_flows > 0:
         about = pluralize(max(1, round(facts.competing_flows)), "flow")
         text += f" Others take {rate(facts.competing_bps)}: about {about} that reduce their rate at a loss."
     elif facts.competing_bps > 0:
-        text += f" Others take {rate(facts.competing_bps)} and do not reduce their rate."
+        by = " by the scenario" if "competing_bps" in facts.given else ""
+        text += f" Others take {rate(facts.competing_bps)}{by} and do not reduce their rate."
     return text
 
 

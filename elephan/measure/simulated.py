@@ -78,21 +78,39 @@ def traffic_of(scenario: Path | str) -> Traffic:
 
 
 def stated(scenario: Path | str) -> dict[str, float]:
-    """Return what a scenario states of the route that a path test takes: `rate_bps`, `loss`, `loss_burst`. Empty where
-    events may change it; without a loss that has no rate per packet. Raises `ScenarioError`.
+    """Return what a scenario states of the route that a path test takes: `rate_bps`, `loss`, `loss_burst`, and without
+    flows `competing_bps` and `competing_flows`. Empty where events may change it; without a loss that has no rate per
+    packet. Raises `ScenarioError`.
     """
     spec = expand(_loaded(scenario, []))[0].to_spec()
     if spec["events"]:
         return {}
     used = spec["flows"][0]["route"] if spec["flows"] else _route(scenario, spec)["route"]
     links = [spec["links"][place] for place in used]
-    found = {"rate_bps": float(min(link["rate_bps"] for link in links))}
+    narrowest = min(used, key=lambda place: spec["links"][place]["rate_bps"])
+    found = {"rate_bps": float(spec["links"][narrowest]["rate_bps"])}
+    rates = [_mean_bps(one) for one in spec["background"] if narrowest in one["route"]]
+    if not traffic_of(scenario).flows and None not in rates:
+        found |= {"competing_bps": sum(rate for rate in rates if rate is not None), "competing_flows": 0.0}
     losses = [one for one in (_loss_of(link["loss"]) for link in links) if one != (0.0, 1.0)]
     if not losses:
         return {**found, "loss": 0.0, "loss_burst": 1.0}
     if len(losses) == 1 and (known := losses[0]) is not None:
         return {**found, "loss": known[0], "loss_burst": known[1]}
     return found
+
+
+def _mean_bps(background: Mapping[str, Any]) -> float | None:
+    """Return the mean rate of background traffic; None: it does not last for the whole run, or has periods or framing
+    of its own.
+    """
+    if background["start_ns"] or background["stop_ns"] is not None or not background["enabled"]:
+        return None
+    # With framing the rate is that of frames, not of IP packets.
+    if background.get("active") or any(background.get("frames", {}).get("framing", {}).values()):
+        return None
+    on, off = background["on_off_ns"] or (1, 0)
+    return float(background["rate_bps"]) * on / (on + off)
 
 
 def _loss_of(loss: Mapping[str, Any]) -> tuple[float, float] | None:

@@ -133,6 +133,8 @@ def test_a_path_and_its_background_need_no_run(
     done = elephan("advise", file)
     assert done.returncode == 0 and f"others: background calls of {file};" in done.stdout, done.stderr
     measured = elephan("measure", "capacity", file, "--json")
+    # 17.0 Mbit/s were measured on a path of 10 Gbit/s.
+    assert " Others take 8.00 Mbit/s by the scenario and do not reduce their rate." in done.stdout
     assert measured.returncode == 0 and json.loads(measured.stdout)["truth"]["capacity_bps"] == 40e6
 
 
