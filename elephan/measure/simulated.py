@@ -11,6 +11,7 @@ from typing import Any
 
 from elephan import control_process
 from elephan.errors import InputError
+from elephan.run_spec.types import BackgroundSpec, RunSpec
 from elephan.scenario import Scenario, expand, load
 from elephan.scenario.load import read
 
@@ -85,7 +86,7 @@ def stated(scenario: Path | str) -> dict[str, float]:
     spec = expand(_loaded(scenario, []))[0].to_spec()
     if spec["events"]:
         return {}
-    used = spec["flows"][0]["route"] if spec["flows"] else _route(scenario, spec)["route"]
+    used = _used(scenario, spec)
     links = [spec["links"][place] for place in used]
     narrowest = min(used, key=lambda place: spec["links"][place]["rate_bps"])
     found = {"rate_bps": float(spec["links"][narrowest]["rate_bps"])}
@@ -98,6 +99,19 @@ def stated(scenario: Path | str) -> dict[str, float]:
     if len(losses) == 1 and (known := losses[0]) is not None:
         return {**found, "loss": known[0], "loss_burst": known[1]}
     return found
+
+
+def background_of(scenario: Path | str) -> list[BackgroundSpec]:
+    """Return the background traffic that passes the narrowest link of the route that a path test takes. Raises
+    `ScenarioError`.
+    """
+    spec = expand(_loaded(scenario, []))[0].to_spec()
+    narrowest = min(_used(scenario, spec), key=lambda place: spec["links"][place]["rate_bps"])
+    return [one for one in spec["background"] if narrowest in one["route"]]
+
+
+def _used(scenario: Path | str, spec: RunSpec) -> list[int]:
+    return spec["flows"][0]["route"] if spec["flows"] else _route(scenario, spec)["route"]
 
 
 def _mean_bps(background: Mapping[str, Any]) -> float | None:

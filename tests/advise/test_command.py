@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,10 @@ def test_a_path_and_its_background_need_no_run(
     measured = elephan("measure", "capacity", file, "--json")
     # 17.0 Mbit/s were measured on a path of 10 Gbit/s.
     assert " Others take 8.00 Mbit/s by the scenario and do not reduce their rate." in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("calls: ")]
+    beside, without = (float(rating) for rating in re.findall(r"R (\d+\.\d)", line))
+    # G.107 takes 0.024 for each ms from mouth to ear: 20 ms of speech in 160 B, 10 ms of path.
+    assert without == pytest.approx(93.2 - 0.024 * 30, abs=0.3) and beside < without
     assert measured.returncode == 0 and json.loads(measured.stdout)["truth"]["capacity_bps"] == 40e6
 
 
