@@ -33,6 +33,8 @@ class PathFacts:
     mtu_bytes: int = 1500
     ranges: dict[str, Range] = field(default_factory=dict)
     """Interval (low, high) of a fact by its name, where it was measured."""
+    given: tuple[str, ...] = ()
+    """Names of the facts that a scenario states: they are not measured, and have no interval."""
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Outcome of each path test that was made, by its name."""
 

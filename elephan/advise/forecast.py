@@ -42,7 +42,7 @@ FIRST_S = 1.0
 """Time that the first pass has even after the deadline, s."""
 SAFETY = 0.8
 """Part of the time left for which further packets are planned."""
-BOUNDS = "what the line lets through and the control's response to as many losses as were seen"
+BOUNDS = "what the line lets through and the control's response to the path's loss, or to as many as were seen"
 """Meaning of a band where the simulated part is too short."""
 STEPS_PER_OCTAVE = 4
 """Classes of size that a scan sums files up in, for each factor of two."""

@@ -6,10 +6,13 @@ with its 95 % interval, or the reason why there is none, with bounds (crates/exp
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from elephan.advise.candidate import Candidate
+from elephan.advise.measure import window_of
 from elephan.advise.simulation import Horizon, simulated, spec_of
 from elephan.advise.simulation import Path as SimulatedPath
 from elephan.backends.copy_bounds import with_agreement
@@ -28,6 +31,8 @@ BEFORE_RTTS = 60.0
 """Round trips that others have before the copy starts: their own start-up is over."""
 LONGER = 2.5
 """Time of a run in times of that until the last look: a copy that has little left then may end."""
+BETA = {"reno": 0.5, "cubic": 0.7}
+"""Part of the window that a loss leaves (RFC 5681, 3.1; RFC 9438, 4.6)."""
 LEAST_RTTS = 200.0
 """Round trips of a copy that are simulated at least, unless packets forbid it."""
 INTERVAL_PACKETS = 64
@@ -81,7 +86,12 @@ def long_run(
             seconds = float(cast(float, done_s))
             rate = mean_sent_bytes(copy) * 8 / max(seconds, 1e-9)
             return LongRun(seconds, delivered, (seconds,) * 3, (rate,) * 3, True)
-        rest, low, high = (float(cast(float, how[f"rest{end}_bps"])) for end in ("", "_low", "_high"))
+        # A mean of data that is delivered in order, and its interval, may exceed what the line carries.
+        most = path.bound_bps * path.payload_share
+        rest, low, high = (min(most, float(cast(float, how[f"rest{end}_bps"]))) for end in ("", "_low", "_high"))
+        if "refused" in how:
+            low = min(high, max(low, _low_of_loss(path, candidate, how)))
+            rest = max(low, rest)
         left_bits = 8 * max(0, int(cast(int, how["bytes"])) - int(cast(int, how["simulated_bytes"])))
         simulated_s = float(cast(float, how["simulated_s"])) - spec["flows"][0]["start_ns"] / 1e9
         times = tuple(simulated_s + left_bits / max(rate, 1.0) for rate in (high, rest, low))
@@ -94,6 +104,30 @@ def long_run(
             False,
             None if why is None else str(why),
         )
+
+
+def _low_of_loss(path: SimulatedPath, candidate: Candidate, how: Mapping[str, Any]) -> float:
+    """Return the least goodput of a copy at the loss rate of its path, bit/s; 0 where that does not tell it.
+
+    The core knows the counted losses alone: of none or a few in a short part follows a bound of a thousandth of the
+    line. The simulated path's own rate is known: each connection holds the window of its control's response (RFC 9438,
+    5.2; Mathis et al. 1997; few controls are slower than Reno's), and a full queue leaves it `BETA` of path and queue.
+    """
+    if path.competitors or path.policer_rate_bps is not None:
+        return 0.0
+    left_bps = max(0.0, path.rate_bps - path.background_bps)
+    held = left_bps * path.rtt_s / 8 / path.mtu_bytes
+    full = held + path.queue_bytes / path.mtu_bytes
+    share = min(1.0, BETA.get(candidate.control, BETA["reno"]) * full / held)
+    if path.loss > 0:
+        episodes = path.loss / path.loss_burst
+        each = window_of(episodes, path.rtt_s) if candidate.control == "cubic" else math.sqrt(1.5 / episodes)
+        window = candidate.streams * min(each, candidate.window_bytes / path.mtu_bytes)
+        # Beyond what the empty path holds, a window waits in the queue, as in crates/experiment/src/rate_bound.rs.
+        share = min(share, max(window / full, min(window / held, held / full)))
+    goodput_bps = share * left_bps * path.payload_share
+    # A control that was slower has its reason: it yields, or is not in equilibrium yet. Before any loss it still grows.
+    return min(goodput_bps, float(how["second_half_bps"])) if how["episodes"] else goodput_bps
 
 
 def studied(

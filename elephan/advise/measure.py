@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -126,16 +127,19 @@ def facts_of_path(
 def facts_of_scenario(
     scenario: FilePath | str, bytes_to_copy: int, *, budget_s: float = BUDGET_S, share: float = SHARE
 ) -> PathFacts:
-    """Return the facts that the path tests find in the simulator, beside a scenario's traffic. Raises `ScenarioError`,
-    `RunError`.
+    """Return the facts that the path tests find in the simulator, beside a scenario's traffic, and those that it states
+    itself in their place. Raises `ScenarioError`, `RunError`.
     """
-    from elephan.measure.simulated import simulate_test
+    from elephan.measure.simulated import simulate_test, stated
 
     def tester(keys: Mapping[str, Any], within_s: float) -> dict[str, Any] | None:
         outcome = simulate_test(scenario, keys, overrides=[f"run.duration={math.ceil(budget_s) + 60}s"]).outcome
         return outcome if outcome["cost"]["seconds"] <= within_s else None
 
-    return measured(tester, bytes_to_copy, budget_s=budget_s, share=share)
+    found = measured(tester, bytes_to_copy, budget_s=budget_s, share=share)
+    known: dict[str, Any] = dict(stated(scenario))
+    ranges = {name: interval for name, interval in found.ranges.items() if name not in known}
+    return replace(found, **known, ranges=ranges, given=tuple(known))
 
 
 def measured(tester: Tester, bytes_to_copy: float, *, budget_s: float = BUDGET_S, share: float = SHARE) -> PathFacts:

@@ -8,7 +8,7 @@ from typing import Any
 from elephan.advise.candidate import Candidate
 from elephan.advise.candidates import ordinary, text_of
 from elephan.advise.facts import PathFacts
-from elephan.units import duration, pluralize, rate, share, size
+from elephan.units import duration, loss, pluralize, rate, share, size
 
 WIDE = 1.3
 """Ratio of the ends of an interval from which on a measured rate is printed with it."""
@@ -19,10 +19,7 @@ CLEARLY = 1.1
 def facts_text(facts: PathFacts) -> str:
     """Return a path in one sentence."""
     words = [f"The path carries {rate(facts.rate_bps)} with a round trip of {duration(facts.rtt_s)}"]
-    lost = f"loses {share(facts.loss)} of packets" if facts.loss > 0 else "lost no packet in the test"
-    if facts.loss > 0 and facts.loss_burst > 1.3:
-        lost += f", {facts.loss_burst:.1f} together on average"
-    words.append(lost)
+    words.append(_lost(facts))
     if not facts.is_queue_assumed:
         words.append(f"has a queue of {size(facts.queue_bytes)}")
     text = ", ".join(words[:-1]) + " and " + words[-1] + "."
@@ -39,14 +36,27 @@ def facts_text(facts: PathFacts) -> str:
         low, high = facts.ranges.get("policer_rate_bps", (facts.policer_rate_bps,) * 2)
         wide = f" ({rate(low)} to {rate(high)})" if high > WIDE * low else ""
         text += f" A policer lets {rate(facts.policer_rate_bps)}{wide} through."
-    if "competing_bps" not in facts.ranges and facts.sources:
+    if "competing_bps" not in (*facts.ranges, *facts.given) and facts.sources:
         text += " The traffic of others is not known."
     elif facts.competing_flows > 0:
         about = pluralize(max(1, round(facts.competing_flows)), "flow")
         text += f" Others take {rate(facts.competing_bps)}: about {about} that reduce their rate at a loss."
     elif facts.competing_bps > 0:
-        text += f" Others take {rate(facts.competing_bps)} and do not reduce their rate."
+        by = " by the scenario" if "competing_bps" in facts.given else ""
+        text += f" Others take {rate(facts.competing_bps)}{by} and do not reduce their rate."
     return text
+
+
+def _lost(facts: PathFacts) -> str:
+    by = " by the scenario" if "loss" in facts.given else ""
+    if facts.loss > 0:
+        together = f", {facts.loss_burst:.1f} together on average" if facts.loss_burst > 1.3 else ""
+        rate_text = loss(facts.loss) if by else share(facts.loss)
+        return f"loses {rate_text} of packets{by}{together}"
+    if by:
+        return f"loses no packet{by}"
+    high = facts.ranges.get("loss", (0.0, 0.0))[1]
+    return "lost no packet in the test" + (f" (a loss below {loss(high)} may not be seen)" if high > 0 else "")
 
 
 def reasons_of(

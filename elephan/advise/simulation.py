@@ -23,6 +23,8 @@ REFERENCES = ("reno", "cubic")
 FASTER = 2.5
 """Rate of the links around the bottleneck, in times of its own."""
 QUEUE_PACKETS_MIN = 8
+SAMPLES = 100
+"""Samples of each flow's delivered data while the copy runs."""
 BEFORE_RTTS = 12
 """Round trips that the others have before the copy starts."""
 
@@ -113,8 +115,44 @@ def simulate(
     `native.Stopped` as `simulated` does.
     """
     spec = spec_of(path, candidate, horizon, seed, with_references=with_references)
-    found = simulated(spec, deadline_s).flows
-    return outcome_of(path, candidate, [float(cast(float, flow["goodput_bps"])) for flow in found])
+    spec["measure"]["series_interval_ns"] = max(1, round(horizon.copy_s / SAMPLES * 1e9))
+    result = simulated(spec, deadline_s)
+    mine = 0 if candidate is None else candidate.streams
+    # The policer's bucket is left out: it counts at the start of a copy alone, which is not bounded.
+    copy_bps = _arrived_bps(spec, result, range(mine), path.bound_bps * path.payload_share) if mine else 0.0
+    references = range(mine + len(path.competitors), len(spec["flows"]))
+    line_bps = path.rate_bps * path.payload_share
+    return Outcome(copy_bps, tuple(_arrived_bps(spec, result, range(one, one + 1), line_bps) for one in references))
+
+
+def _arrived_bps(spec: RunSpec, result: RunResult, flows: range, bound_bps: float) -> float:
+    """Return the rate at which payload of these flows arrived in the measured part, bit/s.
+
+    Goodput counts data when it is delivered in order. Data that waits in the receiver for a retransmission when the
+    measured part begins would be delivered in it all at once: at 10 Gbit/s and 85 ms up to 200 MB, 6 % of 2 s more than
+    the line carries. Of the data delivered by any later time, the path has carried at most `bound_bps` since the begin,
+    so the rest arrived before.
+    """
+    end_s = spec["duration_ns"] / 1e9
+    first_s = min(spec["flows"][one]["start_ns"] for one in flows) / 1e9
+    begin_s = max(first_s, spec["measure"]["warmup_ns"] / 1e9)
+    all_bits = 8 * sum(int(cast(int, result.flows[one]["delivered_bytes"])) for one in flows)
+    if begin_s == first_s:
+        return all_bits / (end_s - begin_s)
+    goodput_bps = sum(float(cast(float, result.flows[one]["goodput_bps"])) for one in flows)
+    before_bits = all_bits - goodput_bps * (end_s - begin_s)
+    series, interval_s = result.flow_series, (spec["measure"]["series_interval_ns"] or 0) / 1e9
+    bits_at: dict[float, float] = {}
+    for time_s, flow, rate_bps in zip(series["time_s"], series["flow"], series["goodput_bps"], strict=True):
+        if int(flow) in flows:
+            bits_at[float(time_s)] = bits_at.get(float(time_s), 0.0) + float(rate_bps) * interval_s
+    delivered_bits = 0.0
+    for time_s, bits in bits_at.items():
+        delivered_bits += bits
+        if time_s > begin_s:
+            before_bits = max(before_bits, delivered_bits - bound_bps * (time_s - begin_s))
+    before_bits = max(before_bits, all_bits - bound_bps * (end_s - begin_s))
+    return (all_bits - before_bits) / (end_s - begin_s)
 
 
 def outcome_of(path: Path, candidate: Candidate | None, rates: Sequence[float]) -> Outcome:

@@ -14,6 +14,8 @@ from elephan.errors import InputError, RunError
 from elephan.units import parse_share
 
 if TYPE_CHECKING:
+    from elephan.advise.calls import Calls
+    from elephan.advise.candidate import Candidate
     from elephan.advise.facts import PathFacts
     from elephan.measure.simulated import Traffic
 
@@ -89,6 +91,7 @@ def advise(
     others = _others(towards)
     say("simulating, 30 s at most")
     advice = advised(facts, bytes_to_copy=wanted, harm_limit=limit, controls=names, seed=seed, on_progress=say)
+    calls = _calls(towards, facts, advice.candidate, seed)
     if save is not None:
         try:
             save.write_text(advice.scenario, encoding="utf-8")
@@ -96,9 +99,11 @@ def advise(
             raise RunError(f"--save {save}: {error.strerror}") from error
     if json_:
         found = {"towards": towards, **others.as_dict(), "facts": facts.as_dict(), **advice.as_dict()}
+        if calls:
+            found["calls"] = [asdict(one) for one in calls]
         emit(json.dumps(found, indent=1))
         return
-    emit("\n".join([*others.lines(), *lines(advice, with_table=table)]))
+    emit("\n".join([*others.lines(), *(one.text() for one in calls), *lines(advice, with_table=table)]))
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,15 @@ def _others(towards: str) -> _Others:
     from elephan.measure.simulated import traffic_of
 
     return _Others(towards, traffic_of(towards)) if towards.endswith(SCENARIO) else _Others(towards)
+
+
+def _calls(towards: str, facts: PathFacts, candidate: Candidate, seed: int) -> list[Calls]:
+    if not towards.endswith(SCENARIO):
+        return []
+    from elephan.advise.calls import calls_of
+    from elephan.measure.simulated import background_of, traffic_of
+
+    return calls_of(facts, candidate, background_of(towards), seed) if traffic_of(towards).background else []
 
 
 def _facts(towards: str, wanted: int, from_: str | None) -> PathFacts:

@@ -125,23 +125,26 @@ class _Comparison:
     bytes_min: int
     """Bytes left to send from which on the path is measured."""
     compare_s: float
-    """Time after which the walk of the sources need not have ended, s."""
+    """Time after which the rate of the first bytes counts, s."""
+    advice_s: float
+    """Time of an advice: a rest that takes less at the rate so far is sent without."""
     sent_bytes: int = 0
-    _is_walked: bool = False
+    short_rest: str | None = None
+    """The rest that took less, in words, where one did."""
     _is_over: bool = False
-
-    def take(self, event: dict[str, Any]) -> None:
-        """Take any event of the sender."""
-        if event["event"] == "scanned":
-            self._is_walked = event["complete"]
 
     def look(self, event: dict[str, Any], _steered: object) -> None:
         """Take an event `progress` of the sender. Raises `_EnoughToSend`, once."""
-        self.sent_bytes = event["sent_bytes"]
-        left = event["wanted_bytes"] - event["sent_bytes"]
-        if not self._is_over and left >= self.bytes_min and (self._is_walked or event["now_s"] >= self.compare_s):
-            self._is_over = True
-            raise _EnoughToSend(left)
+        now_s, self.sent_bytes = event["now_s"], event["sent_bytes"]
+        left = event["wanted_bytes"] - self.sent_bytes
+        if self._is_over or left < self.bytes_min or now_s < self.compare_s:
+            return
+        if self.sent_bytes and (takes_s := left * now_s / self.sent_bytes) < self.advice_s:
+            rate = units.rate(8 * self.sent_bytes / now_s)
+            self.short_rest = f"{units.size(left)} took {units.duration(takes_s)} at {rate}"
+            return
+        self._is_over = True
+        raise _EnoughToSend(left)
 
 
 class _Copy:
@@ -263,13 +266,17 @@ class _Copy:
         if self.advised is not None:
             self._tell_advice()
             return self._carried(sides, entry, self.advised.request)
-        comparison = _Comparison(auto.AUTO_BYTES_MIN if self.request.auto else auto.BYTES_MIN, auto.COMPARE_S)
+        bytes_min = auto.AUTO_BYTES_MIN if self.request.auto else auto.BYTES_MIN
+        comparison = _Comparison(bytes_min, auto.COMPARE_S, auto.ADVICE_S)
         try:
             done = self._carried(sides, entry, self.request, comparison)
         except _EnoughToSend as enough:
             self._advise(sides, enough.wanted_bytes)
             return self._carried(sides, entry, self._request())
-        if self.request.auto:
+        if comparison.short_rest is not None:
+            advice = f"an advice takes up to {units.duration(auto.ADVICE_S)}"
+            self._note(f"the path was not measured: the last {comparison.short_rest}, and {advice}")
+        elif self.request.auto:
             # A copy that was asked for advice says why it has none.
             less = f"less than {units.size(auto.AUTO_BYTES_MIN)} were left to send after the comparison"
             self._note(f"the path was not measured: {less if comparison.sent_bytes else 'there was nothing to send'}")
@@ -307,8 +314,6 @@ class _Copy:
                 sent["bytes"] = event["sent_bytes"]
                 if event["durable_bytes"] > self.durable_bytes:
                     self.durable_bytes, self.durable_s = event["durable_bytes"], time.monotonic()
-            if comparison is not None:
-                comparison.take(event)
             self._tell(event)
 
         with ExitStack() as stack:

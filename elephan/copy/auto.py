@@ -16,7 +16,7 @@ from elephan.advise.advice import Advice
 from elephan.advise.candidates import CONTROLS, text_of
 from elephan.advise.facts import PathFacts
 from elephan.advise.forecast import FileSet, forecast
-from elephan.advise.measure import measured
+from elephan.advise.measure import BUDGET_S, measured
 from elephan.advise.steering import Steerer
 from elephan.advise.text import NO_HARM, simulated
 from elephan.copy import control, receipt
@@ -35,8 +35,11 @@ AUTO_BYTES_MIN = 100_000_000
 loss, which send about 0.8 MB."""
 
 COMPARE_S = 2.0
-"""Time from the first connection after which the wanted bytes known so far count, though the walk of the sources has
-not ended, s."""
+"""Time from the first connection after which the wanted bytes known so far count, and the rate of those that were sent,
+s."""
+
+ADVICE_S = BUDGET_S + advice.BUDGET_S
+"""Time that tests and simulation take at most, s: what is sent in less at the rate so far is sent without."""
 
 FRESH_S = 3600.0
 """Age up to which an interrupted copy uses its advice again, s: as long as `--retry-for` bridges by default. The

@@ -11,6 +11,7 @@ from typing import Any
 
 from elephan import control_process
 from elephan.errors import InputError
+from elephan.run_spec.types import BackgroundSpec, RunSpec
 from elephan.scenario import Scenario, expand, load
 from elephan.scenario.load import read
 
@@ -53,7 +54,7 @@ def simulate_test(
     """Run a path test beside the first run of a scenario, on the route of its first flow, from `start_s` on.
 
     Without a flow it takes the route of the first background traffic, and the same nodes back. A file with a [path] and
-    no traffic is an idle path.
+    no traffic is an idle path, and one with a [path] needs no [run].
 
     `test` has the keys of a train test: `{"test": "capacity", "packet_bytes": 1500}`. Raises `ScenarioError` for a
     scenario that cannot run, `InputError` for a wrong test or a run that ends before it.
@@ -73,27 +74,95 @@ def traffic_of(scenario: Path | str) -> Traffic:
     """Return the traffic that a scenario has of its own. Raises `ScenarioError`."""
     if _is_idle(read(Path(scenario))):
         return Traffic((), ())
-    document = expand(load(scenario))[0].document
+    document = expand(_loaded(scenario, []))[0].document
     return Traffic(tuple(document.flow_names()), tuple(document.background_names()))
 
 
+def stated(scenario: Path | str) -> dict[str, float]:
+    """Return what a scenario states of the route that a path test takes: `rate_bps`, `loss`, `loss_burst`, and without
+    flows `competing_bps` and `competing_flows`. Empty where events may change it; without a loss that has no rate per
+    packet. Raises `ScenarioError`.
+    """
+    spec = expand(_loaded(scenario, []))[0].to_spec()
+    if spec["events"]:
+        return {}
+    used = _used(scenario, spec)
+    links = [spec["links"][place] for place in used]
+    narrowest = min(used, key=lambda place: spec["links"][place]["rate_bps"])
+    found = {"rate_bps": float(spec["links"][narrowest]["rate_bps"])}
+    rates = [_mean_bps(one) for one in spec["background"] if narrowest in one["route"]]
+    if not traffic_of(scenario).flows and None not in rates:
+        found |= {"competing_bps": sum(rate for rate in rates if rate is not None), "competing_flows": 0.0}
+    losses = [one for one in (_loss_of(link["loss"]) for link in links) if one != (0.0, 1.0)]
+    if not losses:
+        return {**found, "loss": 0.0, "loss_burst": 1.0}
+    if len(losses) == 1 and (known := losses[0]) is not None:
+        return {**found, "loss": known[0], "loss_burst": known[1]}
+    return found
+
+
+def background_of(scenario: Path | str) -> list[BackgroundSpec]:
+    """Return the background traffic that passes the narrowest link of the route that a path test takes. Raises
+    `ScenarioError`.
+    """
+    spec = expand(_loaded(scenario, []))[0].to_spec()
+    narrowest = min(_used(scenario, spec), key=lambda place: spec["links"][place]["rate_bps"])
+    return [one for one in spec["background"] if narrowest in one["route"]]
+
+
+def _used(scenario: Path | str, spec: RunSpec) -> list[int]:
+    return spec["flows"][0]["route"] if spec["flows"] else _route(scenario, spec)["route"]
+
+
+def _mean_bps(background: Mapping[str, Any]) -> float | None:
+    """Return the mean rate of background traffic; None: it does not last for the whole run, or has periods or framing
+    of its own.
+    """
+    if background["start_ns"] or background["stop_ns"] is not None or not background["enabled"]:
+        return None
+    # With framing the rate is that of frames, not of IP packets.
+    if background.get("active") or any(background.get("frames", {}).get("framing", {}).values()):
+        return None
+    on, off = background["on_off_ns"] or (1, 0)
+    return float(background["rate_bps"]) * on / (on + off)
+
+
+def _loss_of(loss: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the share of packets that a loss model takes and the mean number of one event; None: another model."""
+    if loss["kind"] == "none":
+        return 0.0, 1.0
+    if loss["kind"] == "independent":
+        return loss["probability_e12"] / 1e12, 1.0
+    if loss["kind"] == "gilbert_elliott" and loss["loss_good_e12"] == 0 and loss["loss_bad_e12"] == 10**12:
+        enter, leave = loss["good_to_bad_e12"], loss["bad_to_good_e12"]
+        return (enter / (enter + leave), 1e12 / leave) if leave else None
+    return None
+
+
 def _loaded(scenario: Path | str, overrides: Sequence[str]) -> Scenario:
-    """Return a scenario; a file with a path alone has traffic that ends at once. Raises `ScenarioError`."""
+    """Return a scenario; a file with a path alone has traffic that ends at once, and one with a [path] needs no [run].
+    Raises `ScenarioError`.
+    """
     text = read(Path(scenario))
+    raw = _raw(text)
+    length = [IDLE_LASTS] if "path" in raw and "run" not in raw else []
     if not _is_idle(text):
-        return load(scenario, overrides)
-    length = [] if "run" in tomllib.loads(text) else [IDLE_LASTS]
+        return load(scenario, [*length, *overrides])
     return Scenario(Path(scenario), text + IDLE, [*length, *overrides])
 
 
 def _is_idle(text: str) -> bool:
     """Return True for a file with a [path] and no traffic."""
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        # The loader has the message.
-        return False
+    raw = _raw(text)
     return "path" in raw and "flow" not in raw and "background" not in raw
+
+
+def _raw(text: str) -> dict[str, Any]:
+    """Return the tables of a file; none where it is no TOML, of which the loader has the message."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}
 
 
 def _route(scenario: Path | str, spec: Mapping[str, Any]) -> dict[str, list[int]]:

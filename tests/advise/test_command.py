@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from elephan.advise import advice
+from elephan.advise.facts import PathFacts
 from elephan.advise.plan import Plan
 from elephan.advise.simulation import Horizon
 from tests.hosts.conftest import Elephan
@@ -101,6 +103,80 @@ def test_a_sample_of_the_start_is_marked_and_so_is_its_harm(
     (row,) = [line for line in lines[at + 1 :] if line.startswith(f"{proposed}  ")]
     assert "start only" not in row
     assert any(line.startswith("note: harm is that of the first 2.00 s") for line in lines)
+
+
+def test_no_goodput_exceeds_what_the_line_carries(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data that waited for a retransmission when the measured half began counted in it: 9.74 of 9.65 Gbit/s."""
+    plan = Plan(Horizon(1.06, 4.25, 2.125), candidates=6, first_draws=1, harm_draws=1, batch=3, finalists=1, draws=1)
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: plan)
+    # No time is left for whole copies.
+    monkeypatch.setattr(advice, "ROUNDS", (0.9, 0.9, 0.9, 0.0))
+    file = tmp_path / "fast.toml"
+    file.write_text(PATH.format(bandwidth="10Gbit/s", rtt="85ms"))
+    told = json.loads(elephan("advise", file, "--for", "40TB", "--controls", "cubic", "--json").stdout)
+    goodputs = {row["candidate"]: row["goodput_bps"] for row in told["table"]}
+    # 1448 of 1500 bytes are payload: IPv4, TCP and its time stamps take 52.
+    line_bps = 10e9 * 1448 / 1500
+    assert goodputs["16 streams of cubic"] > 0.98 * line_bps
+    assert max(goodputs.values()) <= 1.0001 * line_bps
+
+
+def test_a_path_and_its_background_need_no_run(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It failed with "run: missing; this key is required"."""
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    file = tmp_path / "calls.toml"
+    calls = '[[background]]\nname = "calls"\nrate = "8Mbit/s"\npacket = "200B"\n'
+    file.write_text(PATH.format(bandwidth="40Mbit/s", rtt="20ms") + calls)
+    done = elephan("advise", file)
+    assert done.returncode == 0 and f"others: background calls of {file};" in done.stdout, done.stderr
+    measured = elephan("measure", "capacity", file, "--json")
+    # 17.0 Mbit/s were measured on a path of 10 Gbit/s.
+    assert " Others take 8.00 Mbit/s by the scenario and do not reduce their rate." in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("calls: ")]
+    beside, without = (float(rating) for rating in re.findall(r"R (\d+\.\d)", line))
+    # G.107 takes 0.024 for each ms from mouth to ear: 20 ms of speech in 160 B, 10 ms of path.
+    assert without == pytest.approx(93.2 - 0.024 * 30, abs=0.3) and beside < without
+    assert measured.returncode == 0 and json.loads(measured.stdout)["truth"]["capacity_bps"] == 40e6
+
+
+FULL_RTT_S = 0.17
+"""Round trip of 85 ms through a full queue of one bandwidth-delay product."""
+
+
+def reno_bps(loss: float, rtt_s: float) -> float:
+    """Return the goodput of a Reno flow (Mathis et al. 1997)."""
+    return float((1.5 / loss) ** 0.5 * 1448 * 8 / rtt_s)
+
+
+def test_the_file_s_own_loss_bounds_a_copy(
+    elephan: Elephan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound was that of a test that loses nothing: 273 kbit/s to 9.66 Gbit/s, 13,588 days for 40 TB."""
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    file = tmp_path / "known.toml"
+    file.write_text(PATH.format(bandwidth="10Gbit/s", rtt="85ms") + "loss = 1e-7\n")
+    told = json.loads(elephan("advise", file, "--for", "40TB", "--json").stdout)
+    assert told["facts"]["loss"] == 1e-7
+    assert any("loses 1.0e-7 of packets by the scenario" in reason for reason in told["reasons"])
+    low, middle, high = told["goodput_bps"]
+    assert told["candidate"]["streams"] * reno_bps(1e-7, FULL_RTT_S) <= 1.01 * low
+    assert low <= middle <= high <= 1.0001 * 10e9 * 1448 / 1500
+
+
+def test_a_loss_that_the_test_would_not_see_bounds_a_copy(
+    elephan: Elephan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unseen = 1.5e-5
+    facts = PathFacts(10e9, 0.085, queue_bytes=106e6, ranges={"loss": (0.0, unseen), "queue_bytes": (100e6, 112e6)})
+    monkeypatch.setattr(advice, "plan_of", lambda *arguments: QUICK)
+    monkeypatch.setattr("elephan.cli.advise._facts", lambda *_: facts)
+    told = json.loads(elephan("advise", "192.0.2.7", "--for", "40TB", "--json").stdout)
+    assert any("a loss below 1.5e-5 may not be seen" in reason for reason in told["reasons"])
+    assert told["goodput_bps"][0] >= told["candidate"]["streams"] * reno_bps(unseen, FULL_RTT_S)
 
 
 def test_help_loads_no_core() -> None:
