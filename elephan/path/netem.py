@@ -179,6 +179,9 @@ class Netem:
             targets = (f"{host.address}/32", *((f"{host.ipv6_address}/128",) if host.has_ipv6 else ()))
             ip("-n", router, lines=[f"route add {target} dev h{number}" for target in targets])
             ip("-n", self._middle, lines=[f"route add {target} dev {side}" for target in targets])
+        for name in (*self._ends, self._middle):
+            # Only now that the devices are without multicast: a router would report its groups on them (RFC 3810).
+            within(Path("/run/netns") / name, _forwarding_ipv6)
         self._set("replace", self.directions)
 
     @property
@@ -252,7 +255,7 @@ def _joined(near: str, near_device: str, far: str, far_device: str, mtu_bytes: i
     ends = f"{near_device} netns {near} type veth peer name {far_device} netns {far}"
     ip(lines=[f"link add {ends}"])
     for name, device in ((near, near_device), (far, far_device)):
-        ip("-n", name, lines=[f"link set {device} address {MAC} arp off mtu {mtu_bytes} up"])
+        ip("-n", name, lines=[f"link set {device} address {MAC} arp off multicast off mtu {mtu_bytes} up"])
 
 
 def _forwarding() -> None:
@@ -261,6 +264,10 @@ def _forwarding() -> None:
     if IPV6_SYSCTLS.exists():
         # As on the hosts' devices: no packets of the kernel's own.
         (IPV6_SYSCTLS / "default" / "addr_gen_mode").write_text("1")
+
+
+def _forwarding_ipv6() -> None:
+    if IPV6_SYSCTLS.exists():
         (IPV6_SYSCTLS / "all" / "forwarding").write_text("1")
 
 

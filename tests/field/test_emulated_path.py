@@ -24,7 +24,7 @@ def test_the_path_has_the_round_trip_and_the_rate_of_its_file_and_follows_a_chan
 def test_routers_answer_and_count_hops_down_by_both_protocols(field: Field) -> None:
     for address, own, routers in (
         (field.b.address, "-4", ("10.77.1.1", "198.18.0.2")),
-        (field.b.address6, "-6", ("fd77:1::1", "fd77:2::1")),
+        (field.b.address6, "-6", ("fd77:1::1", "2001:2::2")),
     ):
         for ttl, router in enumerate(routers, 1):
             words = field.a.within("ping", own, "-n", "-c1", "-W2", f"-t{ttl}", address)

@@ -129,8 +129,10 @@ def test_every_packet_through_the_routers_is_counted_and_nothing_else_is_there(
 ) -> None:
     spec('mtu = "1500B"')
     script = tmp_path / "script"
+    # Reports of groups leave within a second (RFC 3810, 9.11).
     script.write_text(
-        "ping -c 20 -i 0.01 -s 972 $ELEPHAN_PATH_FAR\nip netns exec elephan-$ELEPHAN_PATH_ID-middle ip -br link\n"
+        "sleep 1.5\nping -c 20 -i 0.01 -s 972 $ELEPHAN_PATH_FAR\n"
+        "ip netns exec elephan-$ELEPHAN_PATH_ID-middle ip -br link\n"
     )
     code, told = shell.run(tmp_path / "netem.toml", ["sh", str(script)])
     out = capfd.readouterr().out
