@@ -229,6 +229,20 @@ def test_no_chance_is_mentioned_where_nothing_is_random(tmp_path: Path, capsys: 
         assert "significan" not in text and "certain" not in text
 
 
+def test_a_fifth_less_lag_does_not_outweigh_half_of_a_neighbour(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mirror.toml"
+    file.write_text(MIRROR.format(duration="60s", rate="6MB/s"))
+    rows = rows_of(capsys, file, "--cc", "cubic,bbr")
+    first = next(iter(rows.values()))
+    bbr = rows["bbr"]
+    assert "paced at" in first["congestion_control"] and first["caused_drops"] == 0
+    # The policer drops the excess of BBR's probes: some per cent of 360,000 packets.
+    assert bbr["caused_drops"] > 5000 and 0.8 < bbr["lag_p99_s"] / first["lag_p99_s"] < 1
+    assert (first["rank"], bbr["rank"]) == (1, 1)
+
+
 def test_a_few_per_cent_do_not_outweigh_drops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """BBR fills all of a contract, of which pacing leaves 3 %, by dropping a part of its packets there."""
     file = tmp_path / "policed.toml"
