@@ -41,16 +41,16 @@ class Calls:
 
 def calls_of(facts: PathFacts, candidate: Candidate, background: Sequence[BackgroundSpec], seed: int) -> list[Calls]:
     """Return the sources whose packets carry speech; none where the time was too short for it."""
-    if not any(one.get("codec") for one in background):
+    if not any(source.get("codec") for source in background):
         return []
     # The sources themselves take the place of their rate.
     path = replace(middle(facts), background_bps=0.0)
     horizon = horizon_of(path, PACKETS, LONGEST_S, LONG_RTTS)
     deadline_s = time.monotonic() + LIMIT_S
     route = [1] if path.policer_rate_bps is not None else [0]
-    sources: list[BackgroundSpec] = [{**one, "route": route} for one in background]
+    sources: list[BackgroundSpec] = [{**source, "route": route} for source in background]
 
-    def found(copy: Candidate | None) -> list[Any]:
+    def counters(copy: Candidate | None) -> list[Any]:
         # The start of the copy does not count.
         half = Horizon(horizon.before_s, horizon.copy_s, horizon.copy_s / 2)
         spec = spec_of(path, copy, half, seed, with_references=False)
@@ -58,7 +58,7 @@ def calls_of(facts: PathFacts, candidate: Candidate, background: Sequence[Backgr
         return cast("list[Any]", simulated(spec, deadline_s).background)
 
     try:
-        pairs = list(zip(found(None), found(candidate), strict=True))
+        pairs = list(zip(counters(None), counters(candidate), strict=True))
     except native.Stopped:
         return []
 
@@ -66,7 +66,7 @@ def calls_of(facts: PathFacts, candidate: Candidate, background: Sequence[Backgr
         return float(pair[0][metric]), float(pair[1][metric])
 
     return [
-        Calls(str(one[0]["name"]), both(one, "loss_share"), both(one, "voice_r"), both(one, "voice_mos"))
-        for one in pairs
-        if all(run.get("voice_r") is not None for run in one)
+        Calls(str(pair[0]["name"]), both(pair, "loss_share"), both(pair, "voice_r"), both(pair, "voice_mos"))
+        for pair in pairs
+        if all(run.get("voice_r") is not None for run in pair)
     ]

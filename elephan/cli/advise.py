@@ -142,9 +142,9 @@ def _calls(towards: str, facts: PathFacts, candidate: Candidate, seed: int) -> l
     if not towards.endswith(SCENARIO):
         return []
     from elephan.advise.calls import calls_of
-    from elephan.measure.simulated import background_of, traffic_of
+    from elephan.measure.simulated import background_of
 
-    return calls_of(facts, candidate, background_of(towards), seed) if traffic_of(towards).background else []
+    return calls_of(facts, candidate, background_of(towards), seed)
 
 
 def _facts(towards: str, wanted: int, from_: str | None) -> PathFacts:

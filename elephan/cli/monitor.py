@@ -174,30 +174,30 @@ def alerts(
     from elephan.monitor.reading import MonitorReader
 
     with MonitorReader(store) as reader:
-        paths = {one.id: one for one in reader.paths()}
-        monitors = sorted({one.monitor for one in paths.values()})
+        paths = {state.id: state for state in reader.paths()}
+        monitors = sorted({state.monitor for state in paths.values()})
         if monitor is not None and monitor not in monitors:
             raise InputError(f'no monitor "{monitor}"; there is {", ".join(monitors) or "none"}')
-        of_monitor = [one for one in paths.values() if monitor in (None, one.monitor)]
-        wanted = [one.id for one in of_monitor if path in (None, one.name)]
+        of_monitor = [state for state in paths.values() if monitor in (None, state.monitor)]
+        wanted = [state.id for state in of_monitor if path in (None, state.name)]
         if path is not None and not wanted:
-            names = sorted({one.name for one in of_monitor})
+            names = sorted({state.name for state in of_monitor})
             raise InputError(f'no path "{path}"; there is {", ".join(names) or "none"}')
-        found = [alert for one in wanted for alert in reader.alerts(one, open_only=is_open, limit=limit)]
-        found = sorted(found, key=lambda one: (-one.found_s, one.id))[:limit]
+        shown = [alert for path_id in wanted for alert in reader.alerts(path_id, open_only=is_open, limit=limit)]
+    shown = sorted(shown, key=lambda alert: (-alert.found_s, alert.id))[:limit]
     if json_:
-        emit(json.dumps([{**asdict(one), "monitor": paths[one.path_id].monitor,
-                          "is_watched": paths[one.path_id].is_watched} for one in found]))  # fmt: skip
+        watches = [(alert, paths[alert.path_id]) for alert in shown]
+        emit(json.dumps([{**asdict(a), "monitor": of.monitor, "is_watched": of.is_watched} for a, of in watches]))
         return
-    for one in found:
-        of = paths[one.path_id]
-        until = "lasts" if one.ended_s is None else f"until {moment(one.ended_s)}"
-        if one.ended_s is None and not of.is_watched:
+    for alert in shown:
+        of = paths[alert.path_id]
+        until = "lasts" if alert.ended_s is None else f"until {moment(alert.ended_s)}"
+        if alert.ended_s is None and not of.is_watched:
             last = "" if of.last_sample_s is None else f" since {moment(of.last_sample_s)}"
             until = f"open, but not watched{last}"
-        cause = f"; likely cause: {one.cause.replace('_', ' ')}" if one.cause else ""
+        cause = f"; likely cause: {alert.cause.replace('_', ' ')}" if alert.cause else ""
         name = f"{of.monitor}: " if len(monitors) > 1 else ""
-        emit(f"{name}{moment(one.since_s)}, {until}: {one.text}{cause}")
+        emit(f"{name}{moment(alert.since_s)}, {until}: {alert.text}{cause}")
 
 
 @app.command()

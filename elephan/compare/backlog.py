@@ -17,8 +17,8 @@ RTO_MIN_S = 0.2
 
 def growing(records: Sequence[Record]) -> str | None:
     """Return the flow whose backlog grows in most of the repetitions, in words; None if there is none."""
-    found = [text for record in records if (text := _of_run(record)) is not None]
-    return f"backlog grows: {found[0]}" if 2 * len(found) > len(records) else None
+    texts = [text for record in records if (text := _of_run(record)) is not None]
+    return f"backlog grows: {texts[0]}" if 2 * len(texts) > len(records) else None
 
 
 def _of_run(record: Record) -> str | None:

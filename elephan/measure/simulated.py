@@ -74,7 +74,7 @@ def traffic_of(scenario: Path | str) -> Traffic:
     """Return the traffic that a scenario has of its own. Raises `ScenarioError`."""
     if _is_idle(read(Path(scenario))):
         return Traffic((), ())
-    document = expand(_loaded(scenario, []))[0].document
+    document = expand(_loaded(scenario))[0].document
     return Traffic(tuple(document.flow_names()), tuple(document.background_names()))
 
 
@@ -83,35 +83,43 @@ def stated(scenario: Path | str) -> dict[str, float]:
     flows `competing_bps` and `competing_flows`. Empty where events may change it; without a loss that has no rate per
     packet. Raises `ScenarioError`.
     """
-    spec = expand(_loaded(scenario, []))[0].to_spec()
+    spec = expand(_loaded(scenario))[0].to_spec()
     if spec["events"]:
         return {}
-    used = _used(scenario, spec)
-    links = [spec["links"][place] for place in used]
-    narrowest = min(used, key=lambda place: spec["links"][place]["rate_bps"])
-    found = {"rate_bps": float(spec["links"][narrowest]["rate_bps"])}
-    rates = [_mean_bps(one) for one in spec["background"] if narrowest in one["route"]]
-    if not traffic_of(scenario).flows and None not in rates:
-        found |= {"competing_bps": sum(rate for rate in rates if rate is not None), "competing_flows": 0.0}
-    losses = [one for one in (_loss_of(link["loss"]) for link in links) if one != (0.0, 1.0)]
+    route = _test_route(scenario, spec)
+    narrowest = _narrowest(spec, route)
+    facts = {"rate_bps": float(spec["links"][narrowest]["rate_bps"])}
+    rates = [_mean_bps(source) for source in _sources_on(spec, narrowest)]
+    has_flows = bool(spec["flows"]) and not _is_idle(read(Path(scenario)))
+    if not has_flows and None not in rates:
+        facts |= {"competing_bps": sum(rate for rate in rates if rate is not None), "competing_flows": 0.0}
+    losses = [loss for link in route if (loss := _loss_of(spec["links"][link]["loss"])) != (0.0, 1.0)]
     if not losses:
-        return {**found, "loss": 0.0, "loss_burst": 1.0}
+        return {**facts, "loss": 0.0, "loss_burst": 1.0}
     if len(losses) == 1 and (known := losses[0]) is not None:
-        return {**found, "loss": known[0], "loss_burst": known[1]}
-    return found
+        return {**facts, "loss": known[0], "loss_burst": known[1]}
+    return facts
 
 
 def background_of(scenario: Path | str) -> list[BackgroundSpec]:
     """Return the background traffic that passes the narrowest link of the route that a path test takes. Raises
     `ScenarioError`.
     """
-    spec = expand(_loaded(scenario, []))[0].to_spec()
-    narrowest = min(_used(scenario, spec), key=lambda place: spec["links"][place]["rate_bps"])
-    return [one for one in spec["background"] if narrowest in one["route"]]
+    spec = expand(_loaded(scenario))[0].to_spec()
+    return _sources_on(spec, _narrowest(spec, _test_route(scenario, spec)))
 
 
-def _used(scenario: Path | str, spec: RunSpec) -> list[int]:
+def _test_route(scenario: Path | str, spec: RunSpec) -> list[int]:
+    """Return the links that a path test takes there."""
     return spec["flows"][0]["route"] if spec["flows"] else _route(scenario, spec)["route"]
+
+
+def _narrowest(spec: RunSpec, route: Sequence[int]) -> int:
+    return min(route, key=lambda link: spec["links"][link]["rate_bps"])
+
+
+def _sources_on(spec: RunSpec, link: int) -> list[BackgroundSpec]:
+    return [source for source in spec["background"] if link in source["route"]]
 
 
 def _mean_bps(background: Mapping[str, Any]) -> float | None:
@@ -139,7 +147,7 @@ def _loss_of(loss: Mapping[str, Any]) -> tuple[float, float] | None:
     return None
 
 
-def _loaded(scenario: Path | str, overrides: Sequence[str]) -> Scenario:
+def _loaded(scenario: Path | str, overrides: Sequence[str] = ()) -> Scenario:
     """Return a scenario; a file with a path alone has traffic that ends at once, and one with a [path] needs no [run].
     Raises `ScenarioError`.
     """

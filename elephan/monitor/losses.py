@@ -23,23 +23,23 @@ class LossRate:
     _packets_ns: deque[int] = field(default_factory=deque)
     _since_event: int = EVENT_PACKETS
 
-    def add(self, one: Sample) -> None:
+    def add(self, sample: Sample) -> None:
         """Take a packet, answered or lost, in the order of sending."""
-        if self._packets_ns and one.sent_ns < self._packets_ns[-1]:
+        if self._packets_ns and sample.sent_ns < self._packets_ns[-1]:
             # The clock was set back.
             self._packets_ns.clear()
             self._events_ns.clear()
-        self._packets_ns.append(one.sent_ns)
+        self._packets_ns.append(sample.sent_ns)
         self._since_event += 1
-        if one.is_lost and self._begins_event(one):
-            self._events_ns.append(one.sent_ns)
+        if sample.is_lost and self._begins_event(sample):
+            self._events_ns.append(sample.sent_ns)
             self._since_event = 0
         for times in (self._packets_ns, self._events_ns):
-            while times and times[0] < one.sent_ns - WINDOW_S * 1e9:
+            while times and times[0] < sample.sent_ns - WINDOW_S * 1e9:
                 times.popleft()
 
-    def _begins_event(self, one: Sample) -> bool:
-        is_apart = not self._events_ns or one.sent_ns - self._events_ns[-1] > EVENT_S * 1e9
+    def _begins_event(self, sample: Sample) -> bool:
+        is_apart = not self._events_ns or sample.sent_ns - self._events_ns[-1] > EVENT_S * 1e9
         return is_apart and self._since_event > EVENT_PACKETS
 
     @property

@@ -164,9 +164,9 @@ class Site:
         self.id, self._lock = run_lock.acquire()
         self._facts: dict[str, Any] = {"pid": os.getpid(), "since_s": time.time()}
         try:
-            self.note_facts({"addresses": [host.address for host in hosts],
-                    "ipv6_addresses": [host.ipv6_address if host.has_ipv6 else None for host in hosts],
-                    **(about or {})})
+            ipv6_addresses = [host.ipv6_address if host.has_ipv6 else None for host in hosts]
+            addresses = {"addresses": [host.address for host in hosts], "ipv6_addresses": ipv6_addresses}
+            self.note_facts({**addresses, **(about or {})})
         except RunError:
             self.remove()
             raise

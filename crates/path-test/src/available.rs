@@ -42,12 +42,12 @@ const SLOW_LEAST_NS: f64 = 20_000.0;
 /// Packets that left late, of all, from which on the host has spoiled the test: a tenth of the streams and pairs left
 /// at other rates than theirs, and a stream that a late host fills up looks like a queue.
 const MAX_LATE: f64 = 0.1;
+/// The same where streams contradict each other: that is a late host's doing as well as that of bursts.
+const MAX_LATE_MISFIT: f64 = 0.03;
 /// Packets after which more than this share of late ones ends the test at once: the rest would take minutes, and would
 /// have to leave on time, every one of them.
 const EARLY_PACKETS: u64 = 1000;
 const EARLY_LATE: f64 = 0.15;
-/// The same where streams contradict each other: that is a late host's doing as well as that of bursts.
-const MAX_LATE_MISFIT: f64 = 0.03;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {

@@ -174,10 +174,10 @@ impl Policer {
 
     fn handle_train(&mut self, now_ns: u64, group: &Group, paused_ns: u64) {
         let asked_ns = self.gap_ns() * (self.packets as u64 - 1);
-        let is_long =
-            self.packets as u64 * LONGER as u64 * u64::from(self.settings.packet_bytes) > self.max_train_bytes();
-        let tells = is_long || self.bucket(group).is_some();
-        if tells && paused_ns as f64 > MAX_PAUSED * asked_ns as f64 {
+        let bytes = self.packets as u64 * u64::from(self.settings.packet_bytes);
+        let is_last = bytes * LONGER as u64 > self.max_train_bytes();
+        let bucket = self.bucket(group);
+        if (is_last || bucket.is_some()) && paused_ns as f64 > MAX_PAUSED * asked_ns as f64 {
             self.late_trains += 1;
             if self.late_trains > MAX_LATE_TRAINS {
                 return self.refuse(now_ns, format!("this host is too busy: {} trains left late", self.late_trains));
@@ -190,7 +190,7 @@ impl Policer {
         if group.arrived.len() < 2 {
             return self.refuse(now_ns, format!("{} of {} packets arrived", group.arrived.len(), group.sent));
         }
-        match (self.bucket(group), self.found) {
+        match (bucket, self.found) {
             (Some(bucket), Some(before)) => {
                 let agree = |a: f64, b: f64| (a / b - 1.0).abs() <= AGREE;
                 let largest = bucket.burst_bytes.max(before.burst_bytes).max(f64::from(self.settings.packet_bytes));
@@ -208,8 +208,7 @@ impl Policer {
             (None, _) => self.found = None,
         }
         self.packets *= LONGER;
-        let bytes = self.packets as u64 * u64::from(self.settings.packet_bytes);
-        if bytes > self.max_train_bytes() {
+        if is_last {
             let lost = group.sent - group.arrived.len();
             if lost as f64 > MAX_LOST * group.sent as f64 {
                 let sent = group.sent;
@@ -218,9 +217,9 @@ impl Policer {
                     format!("{lost} of {sent} packets were lost: too few arrived to tell a policer from a full queue"),
                 );
             }
-            let (sent, rate) = (bytes / LONGER as u64, self.rate_bps() / 1e6);
+            let rate = self.rate_bps() / 1e6;
             let note =
-                format!("no token bucket was seen: of {sent} bytes at {rate:.1} Mbit/s, {lost} packets were lost");
+                format!("no token bucket was seen: of {bytes} bytes at {rate:.1} Mbit/s, {lost} packets were lost");
             let cost = self.cost(now_ns);
             self.outcome = Some(Outcome { estimates: vec![], refused: None, notes: vec![note], cost });
         }

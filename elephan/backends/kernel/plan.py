@@ -140,12 +140,11 @@ def _reduced(spec: RunSpec) -> set[int]:
     ways = [way["route"] for way in mitigations if way["mitigation"]["cwnd_reduction"] is not None]
     found.update(number for number, flow in enumerate(spec["flows"]) if flow["route"] in ways)
     for flow in (spec["flows"][number] for number in sorted(found)):
-        if not flow["transport"].get("ipv6"):
-            continue
-        raise InputError(
-            f'flow {flow["name"]}: mitigation "cwnd_reduction": the backend kernel finds a sender by its IPv4 '
-            "addresses: ip_version = 4, or --on sim"
-        )
+        if flow["transport"].get("ipv6"):
+            raise InputError(
+                f'flow {flow["name"]}: mitigation "cwnd_reduction": the backend kernel finds a sender by its IPv4 '
+                "addresses: ip_version = 4, or --on sim"
+            )
     if len(found) > MAX_REDUCED_FLOWS:
         raise InputError(
             f'mitigation "cwnd_reduction": {len(found)} flows; '
